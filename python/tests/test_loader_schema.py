@@ -1849,3 +1849,60 @@ def test_runs_go_with_nulls_in_lists_and_structs(within, kind, turn, where):
         # Of runs nulls are values, which are no nulls of the array.
         wanted = [row for row in found if where is None or row is not None]
         assert sorted(map(str, plain(batch["x"]))) == sorted(map(str, wanted))
+
+
+FORMATS = {"parquet": pq.write_table, "feather": pyarrow.feather.write_feather}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("has_both", [True, False])
+def test_a_path_is_found_in_each_file_by_the_columns_that_it_has(
+    tmp_path, form, is_first, has_both
+):
+    more = {"m": [{"s": 9}]} if has_both else {}
+    tables = [pa.table({"m": [{"s": 1}, {"s": 2}]}), pa.table({"m.s": [7], **more})]
+    right = [1, 2, 7] if is_first else [7, 1, 2]
+    tables = tables if is_first else tables[::-1]
+    for at, table in enumerate(tables):
+        FORMATS[form](table, tmp_path / f"{at}.{form}")
+    wishes = [
+        ({"columns": ["m.s"], "nulls": 0}, right),
+        ({"columns": {"m.s": Cast("float32", nulls=-1)}}, right),
+        ({"columns": {"m.s": Categories.scan()}}, [sorted(right).index(v) for v in right]),
+    ]
+    for source in str(tmp_path), tables, Mix([(str(tmp_path), 1)]):
+        for options, values in wishes:
+            for more in {}, {"shuffle": 4, "seed": 1}:
+                batches = list(Loader(source, batch_size=2, **options, **more))
+                found = [value for batch in batches for value in batch["m.s"].tolist()]
+                assert (sorted(found) if more else found) == (sorted(values) if more else values)
+        (batch,) = Loader(source, columns=["m.s"], nulls="mask", batch_size=9)
+        assert [part.tolist() for part in batch["m.s"]] == [right, [True] * 3]
+
+
+@pytest.mark.parametrize("kind", ["list", "files", "mix"])
+@pytest.mark.parametrize(
+    ("columns", "right"),
+    [
+        (([{"s": 1}], [5]), [1, -1]),
+        (([5], [{"s": 1}]), [-1, 1]),
+        (([{"s": 1}], [{"t": 1}], [5]), [1, -1, -1]),
+        (([{"t": 1}], [None]), [-1, -1]),
+        (([5], [None]), [-1, -1]),
+        (([None], [{"s": 1}]), [-1, 1]),
+        (([{"t": 1}], [{"t": 1}]), None),
+        (([5], [5]), None),
+    ],
+)
+def test_what_a_part_lacks_at_a_path_is_null_in_all_kinds_of_sources(
+    tmp_path, kind, columns, right
+):
+    source = KINDS[kind](tmp_path, [pa.table({"m": column}) for column in columns])
+    wish = {"m.s": Cast("float32", nulls=-1)}
+    if right is None:
+        with pytest.raises(KeyError, match='no column "m.s"'):
+            list(Loader(source, columns=wish))
+        return
+    (batch,) = Loader(source, columns=wish, batch_size=9)
+    assert batch["m.s"].tolist() == right

@@ -469,10 +469,13 @@ class Files(Dataset):
     ) -> Run:
         """Fragments of one schema, whose own types some columns keep."""
         pa = import_module("pyarrow")
+        # A column that they lack would stand before the struct's field of that path. Of files
+        # without columns nothing tells how many rows they have.
         fields = [
-            theirs.field(field.name) if field.name in own and field.name in theirs.names else field
+            theirs.field(field.name) if field.name in own else field
             for field in schema
-        ]
+            if field.name in theirs.names
+        ] or list(schema)[:1]
         mine = pa.schema(fields, schema.metadata)
         part = Part(fragments[0].path, selected(mine, query.columns), theirs.names)
         if query.columns is not None:
@@ -493,7 +496,7 @@ class Files(Dataset):
             self._check_key(name, known)
         if len(self._schemas) == 1:
             return self._schemas[0][1], {}, None
-        names = heads(query.columns, lambda: known)
+        names = self._heads(query.columns, known)
         for path, schema in self._schemas:
             counts = Counter(schema.names)
             if twice := next((name for name in names or () if counts[name] > 1), None):
@@ -520,9 +523,37 @@ class Files(Dataset):
             for name in named
         }
         found = {name: self._field(name, query) for name in wanted}
-        own = {name: seen.get(name) for name, (_, is_merged) in found.items() if not is_merged}
+        # A path is found in the struct, or the column, that each file has itself.
+        columns = query.columns or ()
+        ways_in = set(names or ()) - set(columns)
+        own = {
+            name: seen.get(name)
+            for name, (_, is_merged) in found.items()
+            if not is_merged or (name in ways_in and not self._is_one(name, columns))
+        }
         schema = pa.schema([field for field, _ in found.values()], self._schemas[0][1].metadata)
         return schema, own, whole if own else None
+
+    def _heads(self, columns: Sequence[str] | None, known: Sequence[str]) -> list[str] | None:
+        """The columns that are read for these in any file: "a.b" may be one, or a field of a."""
+        if columns is None:
+            return None
+        found = heads(columns, lambda: known) or []
+        for own in self._own_heads(columns):
+            found += [name for name in own if name in known]
+        return list(dict.fromkeys(found))
+
+    def _own_heads(self, columns: Sequence[str]) -> list[list[str]]:
+        """The same of each schema."""
+        of = (partial(getattr, schema, "names") for _, schema in self._schemas)
+        return [heads(columns, names) or [] for names in of]
+
+    def _is_one(self, name: str, columns: Sequence[str]) -> bool:
+        """Whether all files are read for these columns by this one, of one type."""
+        if not all(name in own for own in self._own_heads(columns)):
+            return False
+        fields = [schema.field(name) for _, schema in self._schemas]
+        return all(field.type == fields[0].type for field in fields)
 
     def _renamed(self) -> dict[str, str]:
         """How keys of folders get on with a file's own column: a dataset of paths has no keys."""
