@@ -299,3 +299,24 @@ def test_numbers_of_an_opaque_type_are_no_words():
     column = pa.opaque(pa.uint16(), "bfloat16", "dlpack").wrap_array(pa.array([16256], pa.uint16()))
     with pytest.raises(TypeError, match=r'column "w" is .*opaque.*, and Categories takes texts'):
         codes_of(column)
+
+
+@pytest.mark.parametrize("kind", ["table", "list", "file", "files", "mix"])
+@pytest.mark.parametrize("encode", [False, True])
+def test_a_binary_of_another_length_is_a_word_that_does_not_occur(tmp_path, kind, encode):
+    column = pa.array([b"aa", b"bb", None], pa.binary(2))
+    table = pa.table({"c": column.dictionary_encode() if encode else column})
+    path = tmp_path / "0.parquet"
+    pq.write_table(table, path)
+    sources = {
+        "table": table,
+        "list": [table, table],
+        "file": path,
+        "files": [path, path],
+        "mix": Mix([(path, 1), (table, 1)]),
+    }
+    wish = {"c": Categories([b"bb", b"ccc", b"aa"], nulls=-1)}
+    found = [v for b in Loader(sources[kind], columns=wish) for v in b["c"].tolist()]
+    assert set(found) == {2, 0, -1}
+    with pytest.raises(ValueError, match=r"b'bb'.* not among"):
+        list(Loader(sources[kind], columns={"c": Categories([b"ccc", b"aa"], nulls=-1)}))

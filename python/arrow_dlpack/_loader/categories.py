@@ -185,16 +185,22 @@ class Encoder:
         if not having and fills_nulls(wish):
             return
         kinds = _distinct_types(_field(of, name).type for of in having or schemas[:1])
-        is_null = import_module("pyarrow").types.is_null
+        pa = import_module("pyarrow")
+        is_null = pa.types.is_null
         if (whole := merged_of(kinds)[0]) is not None:
             self._merged[name], kinds = whole, [whole]
-        is_only = len(kinds) == 1 and not is_part and not is_null(kinds[0])
+        has_widths = any(pa.types.is_fixed_size_binary(_plain_type(kind)) for kind in kinds)
+        is_only = len(kinds) == 1 and not (is_part or has_widths or is_null(kinds[0]))
         coders = [(kind, _Coder(name, wish, kind, is_only)) for kind in kinds]
         self._coders |= {(name, _plain_type(kind)): coder for kind, coder in coders}
         full = [coder.lost for kind, coder in coders if not is_null(kind)]
-        if not is_part and full and (lost := set.intersection(*full)):
-            word = next(word for word in wish.words or () if word in lost)
-            raise _no_word(name, kinds[0], word)
+        lost = set() if is_part or not full else set.intersection(*full)
+        words = wish.words or ()
+        if has_widths and len(lost) < len(words):
+            # A binary of another width is a word that does not occur.
+            lost = {word for word in lost if not _fits(word, pa.large_binary())}
+        if lost:
+            raise _no_word(name, kinds[0], next(word for word in words if word in lost))
 
     def schema(self, schema: Any) -> Any:
         """The schema of batches of this one."""
