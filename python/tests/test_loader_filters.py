@@ -334,3 +334,37 @@ def test_a_filter_sees_booleans_in_bytes_as_booleans(form, tmp_path):
             assert len(loader) == len(found)
     (batch,) = Loader(source, columns=["b"], filter=pc.field("b"), batch_size=9, framework="numpy")
     assert batch["b"].tolist() == [True] * 3 * times
+
+
+IDS = [bytes([at]) * 16 for at in range(4)]
+EXTENSIONS = {
+    "uuid": (pa.array(IDS, pa.uuid()), pa.binary(16), IDS),
+    "json": (pa.array(list("1234"), pa.json_()), pa.string(), list("1234")),
+    "opaque": (
+        pa.opaque(pa.int64(), "t", "v").wrap_array(pa.array([1, 2, 3, 4])),
+        pa.int64(),
+        [1, 2, 3, 4],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", EXTENSIONS)
+def test_extension_types_in_parquet_are_filtered_by_no_statistics(kind, tmp_path):
+    column, stored, values = EXTENSIONS[kind]
+    table = pa.table({"x": range(4), "e": column, "w": list("abcd")})
+    folder = written(tmp_path / "files", [table, table.slice(1)])
+    path = f"{folder}/0.parquet"
+    field = pc.field("e")
+    sources = folder, [path, path], path, ds.dataset(folder), Mix([(path, 1), (table, 1)])
+    filters = [
+        (field.is_valid(), [0, 1, 2, 3]),
+        (field.cast(stored) == pa.scalar(values[1], stored), [1]),
+        (field.cast(stored).isin(pa.array(values[2:], stored)), [2, 3]),
+    ]
+    for source in sources:
+        for where, kept in filters:
+            assert set(rows_of(source, filter=where)) == set(kept)
+            assert set(rows_of(source, filter=where, shuffle=2, batch_size=1)) == set(kept)
+            loader = Loader(source, columns={"w": Categories.scan()}, filter=where, batch_size=1)
+            assert loader.categories["w"] == tuple("abcd"[at] for at in kept)
+            assert len(loader) == len(list(loader))

@@ -141,7 +141,7 @@ def has_inexact(where: Any, schema: Any, stored: Iterable[Any]) -> bool:
     """Whether the filter names a column whose statistics in Parquet do not tell all of its values.
 
     stored: the schemas that the column has. Statistics hide NaN, and pyarrow compares those of
-    views with no other text.
+    views with no other text, and those of extension types with nothing.
     """
     inexact = {field.name for own in stored for field in own if _is_inexact(field.type)}
     exact = [field for field in schema if field.name not in inexact]
@@ -163,10 +163,13 @@ def _less(schema: Any, name: str) -> Any:
 
 
 def _is_inexact(kind: Any) -> bool:
-    types = import_module("pyarrow").types
+    pa = import_module("pyarrow")
+    types = pa.types
     is_view = types.is_string_view(kind) or types.is_binary_view(kind)
+    if is_view or isinstance(kind, pa.BaseExtensionType):
+        return True
     inner = (kind.field(at).type for at in range(kind.num_fields))
-    return is_view or types.is_floating(kind) or any(map(_is_inexact, inner))
+    return types.is_floating(kind) or any(map(_is_inexact, inner))
 
 
 def _binds(where: Any, schema: Any) -> bool:

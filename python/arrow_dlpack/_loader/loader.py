@@ -70,7 +70,8 @@ class Loader(Loop, Generic[Batch_co]):
     integers become floats, except labels and codes, whose nulls are refused. `Cast` and
     `Categories` say it for one column.
     filter: an expression of pyarrow; rows for which it does not hold are left out, and row groups
-    of Parquet without other rows are not read, unless it names a column of floats or of views.
+    of Parquet without other rows are not read, unless it names a column of floats, of views or of
+    an extension type.
     framework: "torch", "jax", "numpy", or a function that takes a `Tensor` and returns another
     library's. None for `Tensor`.
     writable: True copies, so that the tensors may be written to. False shares the source's memory
