@@ -368,3 +368,82 @@ def test_extension_types_in_parquet_are_filtered_by_no_statistics(kind, tmp_path
             loader = Loader(source, columns={"w": Categories.scan()}, filter=where, batch_size=1)
             assert loader.categories["w"] == tuple("abcd"[at] for at in kept)
             assert len(loader) == len(list(loader))
+
+
+VIEWS = {
+    "text": pa.array(list("abcdabcd"), pa.string_view()),
+    "binary": pa.array([one.encode() for one in "abcdabcd"], pa.binary_view()),
+    "list": pa.array([["a"], None] * 4, pa.list_(pa.string_view())),
+    "struct": pa.array([{"t": "a"}, None] * 4, pa.struct({"t": pa.string_view()})),
+    "map": pa.array([[("a", "b")], None] * 4, pa.map_(pa.string_view(), pa.string_view())),
+    "runs": pc.run_end_encode(pa.array([1, 1, 2, 2, 2, 3, 3, 4])),
+}
+OF_TABLES = {
+    "dataset": ds.dataset,
+    "batches": lambda table: ds.dataset(table.to_batches(max_chunksize=3)),
+    "fragments": lambda table: list(ds.dataset(table).get_fragments()),
+    "union": lambda table: ds.dataset([ds.dataset(table.slice(0, 5)), ds.dataset(table.slice(5))]),
+    "filtered": lambda table: ds.dataset(table).filter(pc.field("x") >= 0),
+    "filtered union": lambda table: ds.dataset([ds.dataset(table)]).filter(pc.field("x") < 8),
+    "mix": lambda table: Mix([(ds.dataset(table), 1)]),
+}
+
+
+@pytest.mark.parametrize("form", OF_TABLES)
+@pytest.mark.parametrize("kind", VIEWS)
+def test_datasets_of_tables_of_views_are_filtered_and_resumed_as_tables(form, kind):
+    table = pa.table({"x": range(8), "c": VIEWS[kind]})
+    source = OF_TABLES[form](table)
+    assert rows_of(source) == list(range(8))
+    assert rows_of(source, filter=pc.field("x") > 3) == [4, 5, 6, 7]
+    assert rows_of(source, filter=pc.field("c").is_null()) == rows_of(
+        table, filter=pc.field("c").is_null()
+    )
+    assert len(Loader(source, columns=["x"], filter=pc.field("x") > 3, batch_size=1)) == 4
+    columns = {"x": None, "c": AsArrow()}
+    for options in {}, {"filter": pc.field("x") > 1}, {"shuffle": 3, "seed": 1}:
+        wanted, found = [
+            [(pa.array(batch["c"]).to_pylist(), batch["x"].tolist()) for batch in loader]
+            for loader in (
+                Loader(one, columns=columns, batch_size=2, **options) for one in (table, source)
+            )
+        ]
+        assert found == wanted
+        loader = Loader(source, columns=columns, batch_size=2, **options)
+        next(iter(loader))
+        state = loader.state_dict()
+        loader = Loader(OF_TABLES[form](table), columns=columns, batch_size=2, **options)
+        loader.load_state_dict(state)
+        assert [batch["x"].tolist() for batch in loader] == [x for _, x in wanted[1:]]
+        other = OF_TABLES[form](pa.table({"x": range(1, 9), "c": VIEWS[kind]}))
+        if form in ("dataset", "union", "mix", "batches"):
+            loader = Loader(other, columns=columns, batch_size=2, **options)
+            loader.load_state_dict(state)
+            with pytest.raises(ValueError, match="other data"):
+                list(loader)
+
+
+@pytest.mark.parametrize("form", OF_TABLES)
+def test_views_in_datasets_of_tables_have_codes(form):
+    table = pa.table({"x": range(8), "c": VIEWS["text"]})
+    for wish in Categories(list("abcd")), Categories.scan():
+        loader = Loader(OF_TABLES[form](table), columns={"c": wish}, filter=pc.field("x") > 2)
+        assert [code for batch in loader for code in batch["c"].tolist()] == [3, 0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("where", [pc.field("c") != "a", ~pc.field("x").isin([0, 4])])
+def test_a_dataset_of_files_of_views_keeps_its_own_filter(where, tmp_path):
+    table = pa.table({"x": range(8), "c": VIEWS["text"]})
+    folder = written(tmp_path / "files", [table])
+    for source in ds.dataset(folder), ds.dataset([ds.dataset(folder), ds.dataset(table)]):
+        times = 1 if hasattr(source, "files") else 2
+        found = Loader(source.filter(where), columns=["x"], batch_size=4)
+        assert len(found) == -(-6 * times // 4)
+        kept = [value for batch in found for value in batch["x"].tolist()]
+        assert kept == [1, 2, 3, 5, 6, 7] * times
+        more = rows_of(source.filter(where), filter=pc.field("c") > "b")
+        assert more == sorted([2, 3, 6, 7] * times)
+        loader = Loader(source.filter(where), columns=["x"], batch_size=4)
+        next(iter(loader))
+        loader.load_state_dict(loader.state_dict())
+        assert [value for batch in loader for value in batch["x"].tolist()] == kept[4:]

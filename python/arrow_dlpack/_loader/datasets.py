@@ -68,22 +68,29 @@ class Dataset(Source):
     def __init__(self, dataset: Any) -> None:
         super().__init__(lambda columns: None)
         self._dataset = dataset
+        #: The filter of the dataset itself, and the dataset without it.
+        self._own, self._unfiltered = _filters.own_of(dataset), _filters.without_own(dataset)
         self._pieces: list[Piece] | None = None
         self._read_footers: list[Any] | None = None
 
     def rows(self, query: Query = ALL) -> int | None:
         if not hasattr(self._dataset, "count_rows"):
             return None
-        where = query.where
-        if where is not None and self._is_unpruned(self._dataset.schema, where):
-            names = _filters.named(where, _filters.seen_of(self._dataset.schema))
-            whole = self._scan(None, None, Query(columns=names))
-            return sum(map(len, _filters.filtered(whole, where, [])))
+        dataset, where = self._part(None, None), self._where(query)
+        if where is not None and self._is_unpruned(dataset.schema, where):
+            names = _filters.named(where, _filters.seen_of(dataset.schema))
+            kept = self._scan(None, None, Query(columns=names, where=query.where))
+            return sum(map(len, reader_of(kept)))
         if where is None and (parts := self._parts()) and are_parquet(parts):
             return sum(map(rows_of, parts))
-        dataset = self._part(None, None)
         count: int = dataset.count_rows(**({} if where is None else {"filter": where}))
         return count
+
+    def _where(self, query: Query) -> Any:
+        """The filter of the query and that of the dataset itself."""
+        if self._own is None or query.where is None:
+            return query.where if self._own is None else self._own
+        return self._own & query.where
 
     def schema(self, query: Query = ALL) -> Any:
         return getattr(self._dataset, "schema", None)
@@ -106,19 +113,15 @@ class Dataset(Source):
     def fragments(self) -> list[Any]:
         """Its files, whose footers or first rows have been read; none of another dataset."""
         if self._read_footers is None:
-            is_filtered = _filters.own_of(self._dataset) is not None
-            found = [] if is_filtered else self._all_fragments()
+            found = self._all_fragments() if self._own is None else []
             read_footers(found, getattr(self._dataset, "filesystem", None))
             self._read_footers = found
         return self._read_footers
 
     def _all_fragments(self) -> list[Any]:
-        """Its files; those of a dataset with a filter have no public name."""
-        dataset = self._dataset
-        if type(dataset).__name__ != "FileSystemDataset":
-            return []
-        is_filtered = _filters.own_of(dataset) is not None
-        return list(dataset._get_fragments(None) if is_filtered else dataset.get_fragments())
+        """Its files, before its own filter."""
+        is_of_files = type(self._unfiltered).__name__ == "FileSystemDataset"
+        return list(self._unfiltered.get_fragments()) if is_of_files else []
 
     def _scan(
         self,
@@ -131,7 +134,7 @@ class Dataset(Source):
 
         seen: types of columns that the filter names, if they are others than those of the schema.
         """
-        dataset, where, columns = self._part(fragments, schema), query.where, query.columns
+        dataset, where, columns = self._part(fragments, schema), self._where(query), query.columns
         if has_no_columns(dataset):
             raise ValueError("the dataset has no columns: was it made of no files?")
         wanted, options = _of_dataset(dataset, columns), _ahead_of(dataset)
@@ -151,7 +154,7 @@ class Dataset(Source):
 
     def _part(self, fragments: Sequence[Any] | None, schema: Any) -> Any:
         """The dataset of these fragments; texts are of types that pyarrow's kernels take."""
-        whole = self._dataset
+        whole = self._unfiltered
         schema = getattr(whole, "schema", None) if schema is None else schema
         if schema is None or not type(whole).__module__.startswith("pyarrow"):
             return whole
@@ -161,9 +164,7 @@ class Dataset(Source):
         if not fragments:
             return whole
         make = import_module("pyarrow.dataset").FileSystemDataset
-        made = make(list(fragments), plain, fragments[0].format, fragments[0].filesystem)
-        where = _filters.own_of(whole)
-        return made if where is None else made.filter(where)
+        return make(list(fragments), plain, fragments[0].format, fragments[0].filesystem)
 
     def _is_unpruned(self, schema: Any, where: Any) -> bool:
         """Whether statistics of Parquet would leave out rows that the filter keeps, or fail, or
@@ -173,8 +174,8 @@ class Dataset(Source):
         if not type(dataset).__module__.startswith("pyarrow"):
             return False
         _filters.bind(where, _filters.seen_of(schema))
-        has_extensions = any(has_views(own.type) for own in schema_without_views(schema))
-        if has_extensions or _filters.has_unseen(where, schema):
+        # Tables, and what views of files are in, keep them.
+        if any(has_views(own.type) for own in schema) or _filters.has_unseen(where, schema):
             return True
         form = getattr(getattr(dataset, "format", None), "default_extname", "parquet")
         if form != "parquet":
@@ -188,10 +189,7 @@ class Dataset(Source):
 
     def _stored(self, where: Any) -> list[Any]:
         """The schemas of the files of which the filter may keep rows."""
-        try:
-            found = self._read_footers or list(self._dataset.get_fragments(where))
-        except ValueError:  # the dataset has a filter
-            return []
+        found = self._read_footers or list(self._unfiltered.get_fragments(where))
         read_footers(found, getattr(next(iter(found), None), "filesystem", None))
         return [fragment.physical_schema for fragment in found]
 
@@ -241,7 +239,7 @@ class Dataset(Source):
     def _told_of(self, query: Query, begun: Mapping[str, Any]) -> dict[str, Any]:
         parts = self._parts()
         told = of_types(getattr(self._dataset, "schema", None), query)
-        if (own := _filters.own_of(self._dataset)) is not None:
+        if (own := self._own) is not None:
             files = self._all_fragments()
             keys = list(map(_keys_of, files))
             found = of_files(files, told, keys, begun) if files else told
@@ -249,21 +247,34 @@ class Dataset(Source):
             of_whole = ("rows", "groups", "ends")
             told = {name: value for name, value in found.items() if name not in of_whole}
             told |= {"filter": of_filter(own)}
-            told["ends"] = partial(head_of, self._dataset, sorted(told["columns"]))
+            names, schema = sorted(told["columns"]), self._dataset.schema
+            told["ends"] = partial(head_of, partial(self._scan, None, None), schema, names)
         if parts and all(hasattr(part, "path") for part in parts):
             keys = list(map(_keys_of, parts))
             return of_files(parts, told, keys, begun, schema=self._dataset.schema)
-        rows, take = self.rows(), getattr(self._dataset, "take", None)
-        if parts and take is not None and rows is not None:
-            return of_rows(rows, lambda at: [take(at.cast("int64"))], query)
+        rows = self.rows()
+        if parts and rows is not None:
+            return of_rows(rows, self._taken, query)
         return told if rows is None else told | {"rows": rows}
+
+    def _taken(self, positions: Any) -> list[Any]:
+        """The rows at some positions, of types that pyarrow's own `take` does not take too."""
+        pa, dataset = import_module("pyarrow"), self._dataset
+        reader = dataset.scanner(columns=_of_dataset(dataset, None)).to_reader()
+        found, start, rows = [], 0, positions.to_pylist()
+        for batch in reader:
+            stop = start + len(batch)
+            own = [at - start for at in rows if start <= at < stop]
+            found += [pa.record_batch(_core._take(batch, pa.array(own, "uint64")))] if own else []
+            start = stop
+        return [pa.Table.from_batches(found, reader.schema)]
 
     def _parts(self) -> list[Any]:
         """Its files, whose footers have been read, or the files and tables of a union."""
         fragments = self.fragments()
         if fragments or not type(self._dataset).__module__.startswith("pyarrow"):
             return fragments
-        if _filters.own_of(self._dataset) is not None:
+        if self._own is not None:
             return []
         fragments = self._listed()
         systems = (getattr(part, "filesystem", None) for part in fragments)
@@ -272,12 +283,8 @@ class Dataset(Source):
 
     def _listed(self) -> list[Any]:
         """Its files, and the tables of a union, of which nothing has been read for this."""
-        if not type(self._dataset).__module__.startswith("pyarrow"):
-            return []
-        try:
-            return list(self._dataset.get_fragments())
-        except ValueError:  # the dataset has a filter
-            return self._all_fragments()
+        is_of_pyarrow = type(self._unfiltered).__module__.startswith("pyarrow")
+        return list(self._unfiltered.get_fragments()) if is_of_pyarrow else []
 
     def explained(self, error: Exception, query: Query) -> Exception:
         """With the file that fails when it is read again, if the error names none.

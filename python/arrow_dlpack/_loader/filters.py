@@ -79,6 +79,17 @@ def own_of(dataset: Any) -> Any:
     return options.get("filter") if isinstance(options, dict) else None
 
 
+def without_own(dataset: Any) -> Any:
+    """The dataset without its filter: pyarrow's scan would drop rows of columns that it takes not,
+    and by statistics that do not tell.
+    """
+    if own_of(dataset) is None:
+        return dataset
+    made = dataset.replace_schema(dataset.schema)
+    made._scan_options = {}
+    return made
+
+
 def filtered(
     data: Any, where: Any, columns: Sequence[str] | None, seen: Mapping[str, Any] | None = None
 ) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 from . import filters as _filters
 from .parallel import side_by_side
 from .paths import stamp_of
-from .readers import heads, reached
+from .readers import heads, reached, reader_of
 from .row_groups import are_parquet, counted_rows, rows_of
 from .schema import Query, alike, features_of, selected
 
@@ -243,12 +243,15 @@ def ends_of(batches: Callable[[bool], Iterator[Any]], names: Sequence[str]) -> d
     return _ends(rows, names)
 
 
-def head_of(dataset: Any, names: Sequence[str]) -> dict[str, str]:
-    """The same of the first rows of a dataset with a filter: the last ones need a scan of all."""
-    columns = _known(names, dataset.schema)
+def head_of(read: Callable[[Query], Any], schema: Any, names: Sequence[str]) -> dict[str, str]:
+    """The same of the first rows of a dataset with a filter: the last ones need a scan of all.
+
+    read: opens the rows that the filter keeps.
+    """
+    columns = _known(names, schema)
 
     def batches(is_last: bool) -> Iterator[Any]:
-        yield None if is_last else dataset.head(_ROWS, columns=columns)
+        yield from [None] if is_last else reader_of(read(Query(columns=columns)))
 
     return ends_of(batches, names)
 
