@@ -447,3 +447,34 @@ def test_a_dataset_of_files_of_views_keeps_its_own_filter(where, tmp_path):
         next(iter(loader))
         loader.load_state_dict(loader.state_dict())
         assert [value for batch in loader for value in batch["x"].tolist()] == kept[4:]
+
+
+RUNS = {
+    "runs": (VIEWS["runs"], 'pyarrow.compute.run_end_decode(table["c"])'),
+    "struct": (
+        pa.StructArray.from_arrays([VIEWS["runs"]], ["v"]),
+        'pyarrow.array(table["c"].to_pylist(), type)',
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_errors_for_runs_name_what_decodes_them(kind):
+    column, way = RUNS[kind]
+    plain = pa.array(column.to_pylist())
+    table, other = pa.table({"x": range(8), "c": column}), pa.table({"x": [9], "c": plain[:1]})
+    field = pc.field("c") if kind == "runs" else pc.field("c", "v")
+    for where in field > 2, field.cast("float64") > 2:
+        with pytest.raises(TypeError) as raised:
+            Loader(table, columns=["x"], filter=where)
+        assert way in str(raised.value)
+        assert "field.cast" not in str(raised.value).partition(", in ")[0]
+    for source in [table, other], iter([table, other]), Mix([(table, 1), (other, 1)]):
+        with pytest.raises(TypeError) as raised:
+            list(Loader(source, columns={"c": AsArrow()}))
+        assert way in str(raised.value)
+        assert "cast(schema)" not in str(raised.value)
+    found = eval(way, {"pyarrow": pa, "table": table, "type": plain.type})
+    decoded = table.set_column(1, "c", found)
+    assert rows_of(decoded, filter=field > 2) == [5, 6, 7]
+    assert len(list(Loader([decoded, other], columns={"c": AsArrow()}))) == 2

@@ -6,7 +6,15 @@ from importlib import import_module
 from typing import Any
 
 from .. import _core
-from .readers import Made, has_views, reader_of, schema_without_views, without_views
+from .readers import (
+    Made,
+    decoded,
+    has_runs,
+    has_views,
+    reader_of,
+    schema_without_views,
+    without_views,
+)
 from .schema import fitted, readable, with_types
 
 
@@ -205,9 +213,12 @@ def bind(where: Any, schema: Any) -> None:
         null = import_module("pyarrow").null()
         wrong = [name for name in columns if _binds(where, with_types(schema, {name: null}))]
         told = ", ".join(f'"{name}" as {schema.field(name).type}' for name in wrong or columns)
+        runs = [name for name in wrong or columns if has_runs(schema.field(name).type)]
+        way = "field.cast(type) and values of the column's type are taken"
+        if runs:  # which pyarrow casts to nothing
+            way = f"{decoded(runs[0], schema.field(runs[0]).type)} has values that are taken"
         raise TypeError(
-            f"filter= has column {told}, which pyarrow does not take so: {error}; field.cast(type) "
-            f"and values of the column's type are taken, in {where}"
+            f"filter= has column {told}, which pyarrow does not take so: {error}; {way}, in {where}"
         ) from error
 
 

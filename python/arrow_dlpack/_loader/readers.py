@@ -288,6 +288,18 @@ def has_runs(kind: Any) -> bool:
     return import_module("pyarrow").types.is_run_end_encoded(kind) or any(map(has_runs, inner))
 
 
+def decoded(name: str, kind: Any) -> str:
+    """How a column that has runs gets its values, for errors: pyarrow casts no runs."""
+    if import_module("pyarrow").types.is_run_end_encoded(kind):
+        return f'pyarrow.compute.run_end_decode(table["{name}"])'
+    return made_anew(name)
+
+
+def made_anew(name: str) -> str:
+    """How a column that pyarrow does not cast gets another type, for errors."""
+    return f'pyarrow.array(table["{name}"].to_pylist(), type)'
+
+
 def _of_nulls(kind: Any) -> Any:
     """The type with nulls alone in its structs or lists."""
     pa = import_module("pyarrow")

@@ -16,7 +16,17 @@ from typing import Any, NamedTuple
 from .. import _core
 from ..typing import Dtype
 from .columns import AsArrow, Cast, Categories, Dense, Pad, Wish, fills_nulls
-from .readers import cast, has_list_views, is_list_view, path_of, reader_of, without_view
+from .readers import (
+    cast,
+    decoded,
+    has_list_views,
+    has_runs,
+    is_list_view,
+    made_anew,
+    path_of,
+    reader_of,
+    without_view,
+)
 
 
 @dataclass(frozen=True)
@@ -361,8 +371,8 @@ def _with_inner(kind: Any, fields: Sequence[Any]) -> Any:
 
 def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
     pa, wish = import_module("pyarrow"), query.wishes.get(name)
-    if has_list_views(one) or has_list_views(other):
-        return _made_anew(name)
+    if (told := _anew(name, one, other)) is not None:
+        return told
     if isinstance(wish, AsArrow):
         return way  # no dtype reaches it
     numbers = [_with_numbers(kind, pa.float64()) for kind in (one, other)]
@@ -380,8 +390,12 @@ def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
     return way
 
 
-def _made_anew(name: str) -> str:
-    return f'pyarrow.array(table["{name}"].to_pylist(), type) makes values of one type'
+def _anew(name: str, one: Any, other: Any) -> str | None:
+    """How columns of these types get one, if pyarrow casts one of them to nothing."""
+    if has_list_views(one) or has_list_views(other):
+        return f"{made_anew(name)} makes values of one type"
+    coded = next((kind for kind in (one, other) if has_runs(kind)), None)
+    return coded and f"{decoded(name, coded)} has values that are cast"
 
 
 def _missing(name: str, has: str, lacks: Part, is_label: bool) -> str:
@@ -850,9 +864,8 @@ def _check_conforms(schema: Any, head: Any, has_all: bool, told: Told) -> None:
             )
         one, other = head.field(name).type, schema.field(name).type
         if not (one.equals(other) or is_one_encoding(one, other)):
-            has_views = has_list_views(one) or has_list_views(other)
             kind, theirs = told_apart(one, other)
             raise TypeError(
                 f'column "{name}" is {kind} in {told.first} and {theirs} in {told.later}, and '
-                f"a stream has one schema: {_made_anew(name) if has_views else told.types}"
+                f"a stream has one schema: {_anew(name, one, other) or told.types}"
             )
