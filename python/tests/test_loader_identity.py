@@ -5,6 +5,8 @@ import itertools
 import json
 import os
 
+import datasets
+import duckdb
 import numpy as np
 import pandas
 import polars
@@ -380,3 +382,51 @@ def test_a_state_of_a_dataset_with_a_filter_is_of_its_first_rows(tmp_path, form)
         resumed.load_state_dict(state)
         with pytest.raises(ValueError, match="the first rows had other values"):
             list(resumed)
+
+
+STREAMS = {
+    "reader": lambda table: table.to_reader(),
+    "readers": lambda table: [table.slice(0, 20).to_reader(), table.slice(20).to_reader()],
+    "relation": lambda table: duckdb.connect().from_arrow(table),
+    "scanner": lambda table: ds.dataset(table).scanner(),
+    "function": lambda table: lambda index, count: table.to_reader(),
+    "mix": lambda table: Mix([(table.to_reader(), 1)]),
+    "streamed dataset": lambda table: datasets.Dataset(table).to_iterable_dataset(),
+    "generator": lambda table: (batch for batch in table.to_batches(max_chunksize=20)),
+    "lazy frame": lambda table: polars.from_arrow(table).lazy(),
+}
+#: Those that tell their columns when they are read.
+UNTOLD = {"generator", "lazy frame"}
+
+
+#: A state of a Mix is of no other source.
+TOLD_PAIRS = [
+    *itertools.product(["table", "reader", "generator"], STREAMS.keys() - {"mix"}),
+    *((one, "table") for one in STREAMS.keys() - {"mix"}),
+    ("mix", "mix"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), sorted(TOLD_PAIRS))
+def test_names_and_types_are_compared_where_both_sides_know_them(one, other):
+    kinds = STREAMS | {"table": lambda table: table}
+    table = PLAIN.select(["x", "w"])
+    options = {"batch_size": 10, "columns": {"x": None, "w": AsArrow()}}
+    state = state_of(kinds[one](table), 2, **options)
+    rest = rest_of(kinds[other](table), state, **options)
+    assert [x for batch in rest for x in batch["x"].tolist()] == list(range(20, 60))
+    if other in UNTOLD:
+        return
+    floats = table.set_column(0, "x", table["x"].cast("float64"))
+    with pytest.raises(ValueError, match='column "x" was int64, and is double'):
+        rest_of(kinds[other](floats), state, **options)
+    named = table.rename_columns(["z", "w"])
+    with pytest.raises(ValueError, match='column "x" was int64, and is not read now'):
+        rest_of(kinds[other](named), state, batch_size=10, columns={"z": None, "w": AsArrow()})
+
+
+def test_a_stream_of_nulls_tells_no_types():
+    nulls, table = pa.table({"x": pa.nulls(4)}), pa.table({"x": [1, 2, 3, 4]})
+    options = {"nulls": 0, "batch_size": 2, "dtype": "int64"}
+    state = state_of((batch for batch in nulls.to_batches()), **options)
+    assert len(rest_of(table, state, **options)) == 1

@@ -13,6 +13,7 @@ identity: what a state holds of the data, so that other data is refused.
 
 functions: functions of (index, count) as sources.
 kinds: how each kind of source is opened.
+known: what a source tells of its columns without being read.
 source: the opened source: a stream, an iterator of batches, several tables.
 datasets: a source of files, whose row groups are read alone.
 row_groups: the rows of row groups of Parquet files.

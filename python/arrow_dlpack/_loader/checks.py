@@ -6,10 +6,11 @@ from typing import Any
 from .. import _core
 from . import filters as _filters
 from .categories import check_words
-from .empty import dataset_of, emptied, names_of, schema_of, schemas_of
+from .empty import dataset_of, emptied, schema_of, schemas_of
 from .epoch import check as check_epoch
 from .functions import check_function, is_function
 from .kinds import check, is_local, takes_texts
+from .known import names_of
 from .mix import Mix, source_of
 from .options import LoaderOptions
 from .readers import heads

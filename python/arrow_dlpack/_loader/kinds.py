@@ -17,6 +17,7 @@ from .datasets import Dataset, Files, Fragments
 from .iceberg import Iceberg, portable
 from .identity import ends_of, of_footers, of_groups, of_rows, of_types
 from .ipc import IpcFiles
+from .known import known_schema
 from .paths import are_ipc_files, arrow_system, format_of, found_files
 from .readers import is_frame, table_of
 from .schema import Query, Told, conformed, told_by
@@ -79,7 +80,13 @@ def _of_paths(source: Any) -> Source:
 def _of_stream(source: Any) -> Source:
     rows, is_once = rows_of_table(source), _core._is_read_once(source)
     count = partial(rows_of_table, source) if is_frame(source) else None
-    return Source(lambda columns: source, rows, is_once, count=count)
+    identify = partial(_types_of, source) if is_once or rows is None else None
+    return Source(lambda columns: source, rows, is_once, identify=identify, count=count)
+
+
+def _types_of(source: Any, query: Query) -> dict[str, Any]:
+    """Of data whose rows are not known before they are read."""
+    return of_types(known_schema(source), query)
 
 
 def _of_cursor(cursor: Any) -> Source:
@@ -104,7 +111,7 @@ class Scan(Source):
     """A scanner of pyarrow's, which does not tell whether it can be read again."""
 
     def __init__(self, scanner: Any) -> None:
-        super().__init__(lambda columns: scanner.to_reader())
+        super().__init__(lambda columns: scanner.to_reader(), identify=partial(_types_of, scanner))
 
     def explained(self, error: Exception, query: Query) -> Exception:
         if "already scanned" not in str(error):
@@ -194,7 +201,7 @@ def _of_hugging_face(dataset: Any) -> Source:
 
     def identity(query: Query) -> dict[str, Any]:
         if rows is None:
-            return {}
+            return _types_of(dataset, query)
         table = dataset.with_format("arrow")
         return of_rows(rows, lambda at: [table[at.to_pylist()]], query)
 

@@ -10,7 +10,7 @@ from typing import Any
 from .. import _core
 from . import filters as _filters
 from .categories import Encoder, encoded
-from .identity import of_rows
+from .identity import of_rows, of_types
 from .readers import (
     Made,
     heads,
@@ -229,6 +229,8 @@ class Stream(Source):
     ) -> None:
         super().__init__(lambda columns: None, rows, once, names, identify)
         self._parts, self._told_parts, self._is_begun = parts, told, False
+        #: The schema that its first batches had, once they have been read.
+        self._begun_as: Any = None
 
     @property
     def is_begun(self) -> bool:
@@ -236,6 +238,9 @@ class Stream(Source):
 
     def schema(self, query: Query = ALL) -> Any:
         return None
+
+    def _told(self, query: Query) -> dict[str, Any]:
+        return super()._told(query) or of_types(self._begun_as, query)
 
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
         source = self._parts(columns)
@@ -263,6 +268,8 @@ class Stream(Source):
             named = _filters.named(query.where, _filters.seen_of(schema))
             names = list(dict.fromkeys([*names, *named]))
         schema = of_stream(head_of(schema, names))
+        # Later batches may say what nulls are.
+        self._begun_as = None if any(has_nulls(own.type) for own in schema) else schema
         batches = conformed(chain(begun, parts), schema, names, self._told_parts)
         return Made(schema, recorded(reading, batches))
 
@@ -369,10 +376,10 @@ class Several(Source):
         return reader.schema
 
     def _told(self, query: Query) -> dict[str, Any]:
-        if self._rows is None:
-            return {}
         schemas = self._known(query)
         whole = whole_of(schemas, query).with_metadata(schemas[0].metadata)
+        if self._rows is None:
+            return of_types(whole, query)
         take = partial(self._rows_at, query)
         return of_rows(self._rows, take, query, whole)
 

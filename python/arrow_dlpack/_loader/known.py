@@ -1,0 +1,82 @@
+"""What a source tells of its columns without being read."""
+
+from importlib import import_module
+from typing import Any
+
+from .. import _core
+
+#: What DuckDB's classes are from, by its version.
+_DUCKDB = ("duckdb", "_duckdb")
+
+#: Types of DuckDB's whose Arrow type depends on `arrow_lossless_conversion`.
+_DUCKDB_SETTINGS = ("HUGEINT", "UUID", "BIT", "TIME WITH TIME ZONE", "JSON", "BIGNUM", "VARINT")
+
+
+def library_of(data: Any) -> str:
+    """What it is from, also where a user has a class of it."""
+    names = [kind.__module__.partition(".")[0] for kind in type(data).__mro__]
+    known = (name for name in names if name in ("pandas", "polars", *_DUCKDB))
+    return next(known, names[0])
+
+
+def names_of(data: Any) -> list[str] | None:
+    """The columns of a source whose types are not known before it is read, if it tells them."""
+    library = library_of(data)
+    if library == "pandas" and hasattr(data, "dtypes") and hasattr(data, "columns"):
+        levels = [name for name in data.index.names if name is not None]
+        return [str(name) for name in [*data.columns, *levels]]
+    if library in _DUCKDB and hasattr(data, "columns"):
+        return list(data.columns)
+    return None
+
+
+def known_schema(data: Any) -> Any:
+    """pyarrow's schema of a source that tells it without being read, else None."""
+    try:
+        pa = import_module("pyarrow")
+    except ImportError:
+        return None
+    if hasattr(data, "with_format") and hasattr(data, "select_columns"):
+        return _schema_of_hugging_face(data)
+    if library_of(data) in _DUCKDB and hasattr(data, "types"):
+        return _schema_of_duckdb(data)
+    # Structs are a table.
+    kind = pa.field(data.field).type if isinstance(data, _core.Array) else None
+    kind = kind or getattr(data, "type", None)
+    if isinstance(kind, pa.StructType):
+        return pa.schema(list(kind))
+    # What other libraries call a schema may take a query.
+    is_known = type(data).__module__.startswith("pyarrow.") or hasattr(data, "scanner")
+    names = ("schema", "projected_schema", "schema_arrow") if is_known else ()
+    found = (getattr(data, name, None) for name in names)
+    return next((schema for schema in found if isinstance(schema, pa.Schema)), None)
+
+
+def _schema_of_duckdb(relation: Any) -> Any:
+    """Of the types that it names, by another connection.
+
+    A query on the connection of the relation would end what is being read of it.
+    """
+    kinds = list(map(str, relation.types))
+    # What Arrow has for these is a setting of the relation's connection.
+    if any(word in kind for kind in kinds for word in _DUCKDB_SETTINGS):
+        return None
+    names = [name.replace('"', '""') for name in relation.columns]
+    columns = ", ".join(
+        f'CAST(NULL AS {kind}) AS "{name}"' for name, kind in zip(names, kinds, strict=True)
+    )
+    duckdb = import_module("duckdb")
+    try:
+        with duckdb.connect() as connection:
+            return connection.sql(f"SELECT {columns} LIMIT 0").to_arrow_table().schema
+    except duckdb.Error:  # of types that an extension or the relation's database has
+        return None
+
+
+def _schema_of_hugging_face(dataset: Any) -> Any:
+    schema = getattr(getattr(dataset, "features", None), "arrow_schema", None)
+    own = getattr(dataset, "format", {}).get("columns") or []
+    if schema is None or not 0 < len(own) < len(schema):
+        return schema
+    # Others may be named.
+    return None
