@@ -229,8 +229,8 @@ class Stream(Source):
     ) -> None:
         super().__init__(lambda columns: None, rows, once, names, identify)
         self._parts, self._told_parts, self._is_begun = parts, told, False
-        #: The schema that its first batches had, once they have been read.
-        self._begun_as: Any = None
+        #: The schema that its first batches had, by the columns that were read.
+        self._begun_as: dict[tuple[str, ...] | None, Any] = {}
 
     @property
     def is_begun(self) -> bool:
@@ -240,7 +240,8 @@ class Stream(Source):
         return None
 
     def _told(self, query: Query) -> dict[str, Any]:
-        return super()._told(query) or of_types(self._begun_as, query)
+        of = None if query.columns is None else tuple(query.columns)
+        return super()._told(query) or of_types(self._begun_as.get(of), query)
 
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
         source = self._parts(columns)
@@ -269,7 +270,8 @@ class Stream(Source):
             names = list(dict.fromkeys([*names, *named]))
         schema = of_stream(head_of(schema, names))
         # Later batches may say what nulls are.
-        self._begun_as = None if any(has_nulls(own.type) for own in schema) else schema
+        of = None if query.columns is None else tuple(query.columns)
+        self._begun_as[of] = None if any(has_nulls(own.type) for own in schema) else schema
         batches = conformed(chain(begun, parts), schema, names, self._told_parts)
         return Made(schema, recorded(reading, batches))
 
