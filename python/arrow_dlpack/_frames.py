@@ -20,12 +20,13 @@ def narrowed(frame: Any, names: Sequence[str]) -> Any:
     some = frame if levels & set(names) else frame.reset_index(drop=True)
 
     def is_kept(at: int, name: str) -> bool:
-        return name in names or (columns.count(name) == 1 and _converts(some.iloc[:, [at]]))
+        return name in names or (columns.count(name) == 1 and converts(some.iloc[:, [at]]))
 
     return some.loc[:, [is_kept(at, name) for at, name in enumerate(columns)]]
 
 
-def _converts(frame: Any) -> bool:
+def converts(frame: Any) -> bool:
+    """Whether pyarrow converts all columns of the frame."""
     try:
         frame.__arrow_c_stream__()
     except (ArithmeticError, NotImplementedError, TypeError, ValueError):

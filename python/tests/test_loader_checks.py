@@ -110,6 +110,52 @@ def test_columns_that_nobody_has_named_are_refused_by_the_epoch_alone():
         iter(loader)
 
 
+OF_KNOWN = [
+    *WRONG,
+    ({"label": "z"}, KeyError, '"z"'),
+    ({"columns": ["x", "x"]}, KeyError, '"x" twice'),
+]
+
+
+@pytest.fixture(params=["frame", "list", "mixed list", "Mix", "index", "complex"])
+def with_objects(request):
+    """Sources with columns whose types are known when they are read."""
+    frame = pd.DataFrame({"x": [1.5, 2.5, 3.5], "s": ["a", "bb", ""], "y": [1, 2, 3]})
+    frame["o"] = pd.Series([[1], [2], []], dtype=object)
+    table = TABLE.append_column("o", pa.array([[1], [2], []]))
+    return {
+        "frame": frame,
+        "list": [frame, frame],
+        "mixed list": [table, frame],
+        "Mix": Mix([(frame, 1), (table, 1)]),
+        "index": frame.set_index(pd.Index(["a", 1, 2], dtype=object, name="k")),
+        "complex": frame.assign(c=1j),
+    }[request.param]
+
+
+@pytest.mark.parametrize(("options", "kind", "words"), OF_KNOWN)
+def test_objects_of_pandas_hide_no_mistake_in_other_columns(with_objects, options, kind, words):
+    with pytest.raises(kind) as refused:
+        Loader(with_objects, **options)
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"columns": {"o": Pad(0)}},
+        {"columns": ["o"], "label": "y"},
+        {"columns": ["x"], "label": "o"},
+        {"columns": ["o"], "batch_size": ByLength(2, "o")},
+        {"columns": ["x", "y"], "format": "matrix", "dtype": "float64"},
+        {"columns": ["x"], "filter": pc.list_value_length(pc.field("o")) > 0},
+        {"columns": ["x"], "filter": (pc.field("x") > 2) & pc.field("o").is_valid()},
+    ],
+)
+def test_objects_of_pandas_are_judged_when_they_are_read(with_objects, options):
+    assert list(Loader(with_objects, **options))
+
+
 def test_pythons_objects_of_pandas_are_checked_by_name_alone():
     frame = pd.DataFrame({"x": [1.0], "lists": pd.Series([[1, 2]], dtype=object)})
     with pytest.raises(KeyError, match='there is no column "z"'):

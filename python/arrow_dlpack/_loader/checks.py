@@ -1,12 +1,14 @@
 """What a `Loader` refuses when it is made, before its source is read."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from .. import _core
 from . import filters as _filters
 from .categories import check_words
-from .empty import dataset_of, emptied, schema_of, schemas_of
+from .columns import ByLength, ByTokens, Columns
+from .empty import dataset_of, emptied, schema_of, schemas_of, unknown_names
 from .epoch import check as check_epoch
 from .functions import check_function, is_function
 from .kinds import check, is_local, takes_texts
@@ -46,7 +48,8 @@ def check_columns(data: Any, options: LoaderOptions) -> Any:
     if empty is not None:
         return _check_epoch(data, empty, options)
     if names := names_of(data):
-        _core._check_names(names, heads(query.columns, lambda: names) or [])
+        needed = query.labels if query.columns is None else query.columns
+        _core._check_names(names, heads(needed, lambda: names) or [])
     return None
 
 
@@ -77,11 +80,15 @@ def _emptied_files(data: Any, query: Query) -> Any:
 
 
 def _check_epoch(data: Any, empty: Any, options: LoaderOptions) -> Any:
-    """What an epoch of no rows refuses; returns the schema.
+    """What an epoch of no rows refuses; returns the schema, None if it has types that are unknown.
 
     empty: a source like `data` without rows.
     """
-    schema, query = schema_of(empty), options.query
+    schema, are_named = schema_of(empty), options.columns is not None
+    unknown = unknown_names(data, empty)
+    if unknown:
+        options = _of_known(schemas_of(empty), unknown, options)
+    query = options.query
     # Other sources have one encoder, which does it.
     check_words(query.categories, schemas_of(empty) if isinstance(data, Mix) else [])
     is_one = not isinstance(data, (list, tuple, Mix))
@@ -91,9 +98,39 @@ def _check_epoch(data: Any, empty: Any, options: LoaderOptions) -> Any:
         check_epoch(source_of(empty), options.with_copy_for(options.framework))
     except _core.UnsupportedError:
         # Without columns= every column is read: the loop refuses those without a form.
-        if query.columns is not None:
+        if are_named:
             raise
         if options.wanted.labels:
             labels = replace(options, columns=[], format="dict")
             check_epoch(source_of(empty), labels.with_copy_for(options.framework))
-    return schema
+    return None if unknown else schema
+
+
+def _of_known(schemas: Sequence[Any], unknown: set[str], options: LoaderOptions) -> LoaderOptions:
+    """The options without columns of unknown types.
+
+    They are no matrix, whose dtype is that of all columns together.
+    """
+    names = list(dict.fromkeys(name for schema in schemas for name in schema.names))
+    features, label, size = options.columns, options.label, options.batch_size
+    if features is None:
+        of_all = dict.fromkeys(name for schema in schemas for name in features_of(schema))
+        features = [name for name in of_all if name not in options.wanted.labels]
+
+    def is_known(name: str) -> bool:
+        return not unknown & set(heads([name], lambda: names) or ())
+
+    def known(some: Columns) -> Columns:
+        kept = filter(is_known, some)
+        return {name: some[name] for name in kept} if isinstance(some, Mapping) else list(kept)
+
+    if isinstance(size, (ByLength, ByTokens)) and not is_known(size.column):
+        size = 1
+    return replace(
+        options,
+        columns=known(features),
+        label=known([label] if isinstance(label, str) else label or []),
+        batch_size=size,
+        format="dict",
+        filter=_filters.of_known(options.filter, schemas, unknown),
+    )

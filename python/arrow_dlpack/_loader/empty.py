@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import Any
 
+from .._frames import converts, is_pandas_frame
 from .kinds import is_local, is_path
 from .known import known_schema, library_of
 from .mix import Mix, source_of
@@ -44,16 +45,40 @@ def _emptied_part(data: Any) -> Any:
 
 
 def _emptied_frame(frame: Any) -> Any:
-    if not hasattr(frame, "dtypes") or not hasattr(frame, "columns"):
+    """A table in which columns of Python's objects, and those that nobody may read, are nulls."""
+    if not is_pandas_frame(frame):
         return None
-    kinds = [*frame.dtypes, *getattr(frame.index, "dtypes", [frame.index.dtype])]
-    # The types of Python's objects are known when they are read.
-    if any(kind == object for kind in kinds):  # noqa: E721
-        return None
+    empty = frame.iloc[:0].copy()
+    for at in () if converts(empty) else range(empty.shape[1]):
+        if not converts(empty.iloc[:, [at]]):
+            empty.isetitem(at, empty.iloc[:, at].astype(object))
     try:
-        return reader_of(frame.iloc[:0]).read_all()
-    except (NotImplementedError, TypeError, ValueError):  # of a column that nobody may read
+        return reader_of(empty).read_all()
+    except (NotImplementedError, TypeError, ValueError):  # of an index that nobody may read
         return None
+
+
+def unknown_names(data: Any, empty: Any) -> set[str]:
+    """The columns whose types are known when they are read: Python's objects of pandas.
+
+    empty: `emptied` data. What has a type in another part is not among them.
+    """
+    if isinstance(empty, (list, Mix)):
+        parts = zip(_parts_of(data), _parts_of(empty), strict=True)
+        found = set().union(*(unknown_names(*pair) for pair in parts))
+        schemas = schemas_of(empty)
+        return found - {own.name for schema in schemas for own in schema if not _is_null(own)}
+    if not is_pandas_frame(data):
+        return set()
+    return {own.name for own in empty.schema if _is_null(own)}
+
+
+def _parts_of(data: Any) -> list[Any]:
+    return [one for one, _ in data.sources] if isinstance(data, Mix) else list(data)
+
+
+def _is_null(field: Any) -> bool:
+    return bool(import_module("pyarrow").types.is_null(field.type))
 
 
 def schema_of(empty: Any) -> Any:
@@ -69,8 +94,7 @@ def schemas_of(empty: Any) -> list[Any]:
     """Those of sources without rows."""
     if not isinstance(empty, (list, Mix)):
         return [schema_of(empty)]
-    several = empty if isinstance(empty, list) else [one for one, _ in empty.sources]
-    return [schema for one in several for schema in schemas_of(one)]
+    return [schema for one in _parts_of(empty) for schema in schemas_of(one)]
 
 
 def dataset_of(schema: Any) -> Any:

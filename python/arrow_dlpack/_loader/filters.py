@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -241,6 +242,23 @@ def _bind(where: Any, schema: Any) -> None:
             raise
         so = f"{count} columns are called so" if count else f"there is none among {schema.names}"
         raise KeyError(f'filter= names column "{found[2]}", and {so}') from error
+
+
+def of_known(where: Any, schemas: Iterable[Any], unknown: Iterable[str]) -> Any:
+    """The filter, None if it names columns of types that are not known: nulls in the schemas.
+
+    A column that is in no schema is an error.
+    """
+    if where is None or isinstance(where, str):
+        return where
+    fields = {own.name: own for schema in schemas for own in schema}
+    schema = seen_of(import_module("pyarrow").schema(list(fields.values())))
+    if not any(is_named(where, schema, name) for name in unknown):
+        return where
+    # Nulls may be none of the types that it takes.
+    with suppress(NotImplementedError, TypeError, ValueError):
+        _bind(where, schema)
+    return None
 
 
 def check_kind(where: Any, schema: Any) -> None:

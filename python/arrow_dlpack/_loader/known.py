@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from .. import _core
+from .._frames import is_pandas_frame
 
 #: What DuckDB's classes are from, by its version.
 _DUCKDB = ("duckdb", "_duckdb")
@@ -21,11 +22,10 @@ def library_of(data: Any) -> str:
 
 def names_of(data: Any) -> list[str] | None:
     """The columns of a source whose types are not known before it is read, if it tells them."""
-    library = library_of(data)
-    if library == "pandas" and hasattr(data, "dtypes") and hasattr(data, "columns"):
+    if is_pandas_frame(data):
         levels = [name for name in data.index.names if name is not None]
         return [str(name) for name in [*data.columns, *levels]]
-    if library in _DUCKDB and hasattr(data, "columns"):
+    if library_of(data) in _DUCKDB and hasattr(data, "columns"):
         return list(data.columns)
     return None
 
