@@ -1,6 +1,7 @@
 """Arguments of `Loader` and `iter_batches` that are refused with what was probably meant."""
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
@@ -39,6 +40,11 @@ def test_what_is_no_argument_is_refused_with_what_was_meant():
         ({"filter": [True, False]}, "a mask is of a table, whose own filter"),
         ({"filter": [("y", "==", 1)]}, "pyarrow.parquet.filters_to_expression(x)"),
         ({"filter": [[("y", "==", 1)]]}, "pyarrow.parquet.filters_to_expression(x)"),
+        ({"filter": (pc.field("y") == 1,)}, "pass the expression itself, and & puts several"),
+        ({"filter": [pc.field("y") == 1] * 2}, "pass the expression itself, and & puts several"),
+        ({"filter": [[pc.field("y") == 1]]}, "pass the expression itself, and & puts several"),
+        ({"filter": [("x", ">", 1), pc.field("y") == 1]}, "pass the expression itself, and &"),
+        ({"filter": [pl.col("y") == 1]}, "of a LazyFrame, call its own filter(...)"),
         ({"filter": TABLE["y"]}, "whose own filter(...) takes it"),
         ({"filter": np.array([True])}, "whose own filter(...) takes it"),
         ({"filter": {"y": 1}}, "pyarrow.compute.field(name) == value"),

@@ -1,7 +1,7 @@
 """What a filter of pyarrow's needs: the columns that it names, and data whose rows it drops."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -25,13 +25,28 @@ def check(where: Any, takes_texts: bool) -> None:
     takes_texts: whether a library reads the source that has filters of its own, as Lance has.
     """
     kind = type(where)
-    is_expression = kind.__name__ == "Expression" and kind.__module__.startswith("pyarrow")
-    if where is None or is_expression or (takes_texts and isinstance(where, str)):
+    if where is None or _is_expression(where) or (takes_texts and isinstance(where, str)):
         return
     raise TypeError(
         "filter must be an expression of pyarrow, such as pyarrow.compute.field('x') > 6, got "
         f"{kind.__name__}{_way_out(where)}"
     )
+
+
+def _is_expression(where: Any) -> bool:
+    kind = type(where)
+    return kind.__name__ == "Expression" and kind.__module__.startswith("pyarrow")
+
+
+def _has(where: Any, tells: Callable[[Any], bool]) -> bool:
+    """Whether it is one that this tells, or a list with one, at any depth."""
+    if isinstance(where, (list, tuple)):
+        return any(_has(one, tells) for one in where)
+    return tells(where)
+
+
+def _is_of_polars(where: Any) -> bool:
+    return type(where).__module__.partition(".")[0] == "polars"
 
 
 def _way_out(where: Any) -> str:
@@ -40,14 +55,20 @@ def _way_out(where: Any) -> str:
         found = re.fullmatch(rf"\s*([^\W\d]\w*)\s*([!=]=|[<>]=?)\s*({value})\s*", where)
         if found:
             return f": did you mean pyarrow.compute.field({found[1]!r}) {found[2]} {found[3]}?"
-    is_polars = type(where).__module__.partition(".")[0] == "polars"
     is_mask = hasattr(where, "__array__") or hasattr(where, "__arrow_c_array__")
     is_list = isinstance(where, (list, tuple))
     are_bools = is_list and all(isinstance(one, bool) for one in where)
     are_lists = is_list and all(isinstance(one, (list, tuple)) for one in where)
     is_triple = isinstance(where, tuple) and not are_lists and not are_bools
     ways = [
-        (is_polars, "; of a LazyFrame, call its own filter(...) and pass the result"),
+        (
+            _has(where, _is_of_polars),
+            "; of a LazyFrame, call its own filter(...) and pass the result",
+        ),
+        (
+            _has(where, _is_expression),
+            ": pass the expression itself, and & puts several together, as x[0] & x[1]",
+        ),
         (
             is_mask or are_bools,
             ": a mask is of a table, whose own filter(...) takes it: pass the result",
