@@ -320,3 +320,14 @@ def test_a_binary_of_another_length_is_a_word_that_does_not_occur(tmp_path, kind
     assert set(found) == {2, 0, -1}
     with pytest.raises(ValueError, match=r"b'bb'.* not among"):
         list(Loader(sources[kind], columns={"c": Categories([b"ccc", b"aa"], nulls=-1)}))
+
+
+def test_a_function_that_returns_none_has_no_words():
+    parts = [None]
+    loader = Loader(
+        lambda index, count: parts[0], columns={"w": Categories.scan()}, framework="numpy"
+    )
+    assert (list(loader), loader.categories) == ([], {"w": ()})
+    parts[0] = pa.table({"w": ["b", "a"]})
+    (batch,) = loader
+    assert (batch["w"].tolist(), loader.categories) == ([1, 0], {"w": ("a", "b")})
