@@ -126,6 +126,15 @@ def test_wide_integers_are_refused_with_a_way_out(door):
     DOORS["to_tensor"](WIDE.cast({"i": pl.Float64}))
 
 
+@pytest.mark.parametrize("kind", [pl.Int128, pl.List(pl.Int128), pl.Struct({"b": pl.UInt128})])
+def test_wide_integers_in_structs_are_refused_by_the_name_of_their_column(kind):
+    value = {"b": 1} if kind == pl.Struct else 1 if kind == pl.Int128 else [1]
+    struct = pl.Series("s", [{"a": value}], pl.Struct({"a": kind}))
+    for call in to_tensor, to_tensor_dict:
+        with pytest.raises(ValueError, match='^column "s" is of a type of polars'):
+            call(pl.DataFrame([struct, pl.Series("y", [1])]))
+
+
 @pytest.mark.parametrize("kind", [pl.List(pl.Int128), pl.Array(pl.Int128, 1)])
 def test_wide_integers_in_lists_are_refused_by_the_name_of_their_column(kind):
     frame = pl.DataFrame({"i": pl.Series([[1]], dtype=kind)})
@@ -174,11 +183,23 @@ def test_integers_that_no_decimal_holds_are_in_nobodys_way_but_their_own(source)
     for options in {}, {"filter": pc.field("x") > 0}:
         batches = list(Loader(make(frame), columns=["x"], **options))
         assert {value for batch in batches for value in batch["x"].tolist()} == {1}
-    refused = pytest.raises(TypeError, match=r'column "v" has integers of 128 bits.*frame.drop')
+    words = r'column "v" has integers of 128 bits.*cast it to polars.Float64 .*frame.drop'
+    refused = pytest.raises(TypeError, match=words)
     with refused:
         list(Loader(make(frame), columns=["v"], dtype="float64"))
     with refused:
         list(Loader(make(frame), columns=["x"], filter=pc.field("v") > pa.scalar(Decimal(1))))
+    batches = list(Loader(make(frame.cast({"v": pl.Float64})), columns=["v"]))
+    assert {value for batch in batches for value in batch["v"].tolist()} == {1e38}
+
+
+@pytest.mark.parametrize("nest", [pl.List, lambda kind: pl.Array(kind, 1)])
+def test_lists_of_integers_that_no_decimal_holds_are_cast_to_lists_of_floats(nest):
+    frame = pl.DataFrame({"v": pl.Series([[10**38]], dtype=nest(pl.Int128))})
+    with pytest.raises(TypeError, match="lists of it to polars.List of that"):
+        list(Loader(frame))
+    (batch,) = Loader(frame.cast({"v": pl.List(pl.Float64)}))
+    assert batch["v"].values.tolist() == [1e38]
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -14,7 +14,7 @@ pub(in crate::python) const MAX_FIELDS: usize = 1 << 20;
 
 /// The field that a schema structure describes.
 pub(super) fn field_from(schema: &ArrowSchema) -> Checked<FieldRef> {
-    let field = field_at(schema, MAX_DEPTH, &mut { MAX_FIELDS })?;
+    let field = field_at(schema, None, MAX_DEPTH, &mut { MAX_FIELDS })?;
     arrow_types::check(field.data_type()).map_err(|error| error.to_string())?;
     Ok(field)
 }
@@ -23,7 +23,7 @@ pub(super) fn field_from(schema: &ArrowSchema) -> Checked<FieldRef> {
 pub(super) fn struct_of(schema: &ArrowSchema, children: &[&ArrowSchema]) -> Checked<FieldRef> {
     let mut fields = MAX_FIELDS;
     let Node { name, depth, .. } = check_node(schema, MAX_DEPTH, &mut fields)?;
-    let children = children.iter().map(|child| field_at(child, depth, &mut fields));
+    let children = children.iter().map(|child| field_at(child, None, depth, &mut fields));
     let field = field_of(schema, name, DataType::Struct(children.collect::<Checked<_>>()?))?;
     arrow_types::check(field.data_type()).map_err(|error| error.to_string())?;
     Ok(field)
@@ -31,12 +31,23 @@ pub(super) fn struct_of(schema: &ArrowSchema, children: &[&ArrowSchema]) -> Chec
 
 /// The field. Those of numbers and structs, which most tables consist of, are built here, where their texts
 /// have just been read: for thousands of columns arrow-rs's conversion takes twice the time.
-fn field_at(schema: &ArrowSchema, depth: usize, fields: &mut usize) -> Checked<FieldRef> {
+///
+/// `column`: the column of a table that it is within, whose name errors tell.
+fn field_at(
+    schema: &ArrowSchema,
+    column: Option<&str>,
+    depth: usize,
+    fields: &mut usize,
+) -> Checked<FieldRef> {
+    let is_outermost = depth == MAX_DEPTH;
     let Node { format, name, depth } = check_node(schema, depth, fields)?;
-    refuse_polars(format, name)?;
+    let column = column.unwrap_or(name);
+    refuse_polars(format, column)?;
     let data_type = match (format, schema.dictionary().is_none()) {
         ("+s", true) => {
-            let children = schema.children()?.map(|child| field_at(child?, depth, fields));
+            // The fields of the outermost struct are columns.
+            let within = (!is_outermost).then_some(column);
+            let children = schema.children()?.map(|child| field_at(child?, within, depth, fields));
             Some(DataType::Struct(children.collect::<Checked<_>>()?))
         }
         (_, true) if schema.n_children() == 0 => number(format),
@@ -45,7 +56,7 @@ fn field_at(schema: &ArrowSchema, depth: usize, fields: &mut usize) -> Checked<F
     match data_type {
         Some(data_type) => field_of(schema, name, data_type),
         None => {
-            check_below(schema, name, depth, fields)?;
+            check_below(schema, column, depth, fields)?;
             fenced(|| Field::try_from(schema.theirs()).map(Arc::new))
         }
     }
