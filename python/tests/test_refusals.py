@@ -1,6 +1,7 @@
 """Refusals whose hint leads somewhere: by the type, and by the function that was called."""
 
 import pathlib
+import re
 import warnings
 from decimal import Decimal
 
@@ -206,6 +207,44 @@ def test_arrays_of_numpys_own_dtypes_are_refused_with_what_takes_them(name):
         with pytest.raises(BufferError) as refused:
             call(values)
         assert words in refused.value.__notes__[0]
+
+
+UNITS = ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as", "25s"]
+SHAPES = [(2,), (2, 1), ()]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "dtype", [f"{kind}8[{unit}]" for kind in "Mm" for unit in UNITS] + ["M8", "m8", "U1", "S1", "O"]
+)
+def test_the_way_of_an_array_that_pyarrow_does_not_take_leads_there(dtype, shape):
+    values = np.zeros(shape, dtype)
+    words = refusal(TypeError, to_tensor, values)
+    (way,) = re.findall(r"(pyarrow\.array\(x.*\)) makes Arrow data of", words)
+    made = eval(way, {"pyarrow": pa, "x": values})
+    assert len(made) == values.size
+    with pytest.raises(BufferError) as refused:
+        from_dlpack(values)
+    assert way in refused.value.__notes__[0]
+
+
+def test_multiples_of_a_unit_keep_their_length():
+    values = np.array([2], "m8[25s]")
+    (way,) = re.findall(r"(pyarrow\.array\(x.*\)) makes", refusal(TypeError, to_tensor, values))
+    assert eval(way, {"pyarrow": pa, "x": values}).cast("int64").to_pylist() == [50]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("other", [None, "a.parquet", 1, [1, 2]])
+def test_of_a_list_with_arrow_data_the_other_item_is_named(other, place):
+    table = pa.table({"x": [1.0]})
+    several = [table, table]
+    several.insert(place, other)
+    for call in to_tensor, Array, to_tensor_dict, from_dlpack:
+        words = refusal((TypeError, BufferError), call, several)
+        named = f"item {place} is {type(other).__name__}, and others are Arrow data"
+        assert named in words
+        assert "concat_tables" not in words
 
 
 def test_those_ways_lead_there():

@@ -57,10 +57,15 @@ impl Expected {
         if let Ok(Some(way_out)) = of_dtype(object) {
             return Some(way_out);
         }
-        let way_out = match (self, of_rows(object)) {
-            (_, Ok(Some(way_out))) => Ok(Some(way_out)),
-            (Self::Tensor | Self::Any, _) => tensor_of(object),
-            (Self::Arrow | Self::Either, _) => arrow_of(object, self),
+        if let Ok(Some(way_out)) = of_rows(object) {
+            return Some(way_out.to_owned());
+        }
+        if let Ok(Some(way_out)) = of_some_arrow(object) {
+            return Some(way_out);
+        }
+        let way_out = match self {
+            Self::Tensor | Self::Any => tensor_of(object),
+            Self::Arrow | Self::Either => arrow_of(object, self),
         };
         way_out.ok().flatten().map(str::to_owned)
     }
@@ -163,6 +168,27 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> WayOut {
     }))
 }
 
+/// The item of a list or tuple that is no Arrow data, where others are.
+fn of_some_arrow(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    if !object.is_instance_of::<PyList>() && !object.is_instance_of::<PyTuple>() {
+        return Ok(None);
+    }
+    let (mut has_arrow, mut other) = (false, None);
+    for (index, item) in object.try_iter()?.enumerate() {
+        let item = item?;
+        match is_arrow(&item)? {
+            true => has_arrow = true,
+            false if other.is_none() => other = Some((index, type_name(&item))),
+            false => {}
+        }
+    }
+    Ok(other.filter(|_| has_arrow).map(|(index, kind)| {
+        format!(
+            "item {index} is {kind}, and others are Arrow data: convert it first, or leave it out"
+        )
+    }))
+}
+
 /// The way back from the named tuples of tensors that stand for rows of different lengths.
 fn of_rows(object: &Bound<'_, PyAny>) -> WayOut {
     if !object.is_instance_of::<PyTuple>() || !object.hasattr("_fields")? {
@@ -189,16 +215,23 @@ fn of_rows(object: &Bound<'_, PyAny>) -> WayOut {
 pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let Some(dtype) = object.getattr_opt("dtype")? else { return Ok(None) };
     let Some(kind) = dtype.getattr_opt("kind")? else { return Ok(None) };
+    let kind = kind.extract::<String>()?;
+    // pyarrow makes arrays of arrays of one dimension.
+    let is_flat = object.getattr_opt("ndim")?.is_none_or(|ndim| ndim.eq(1).unwrap_or(true));
+    let flat = if is_flat { "x" } else { "x.ravel()" };
     let swapped = "x.astype(x.dtype.newbyteorder(\"=\")) has the machine's byte order";
-    Ok(match kind.extract::<String>()?.as_str() {
+    if let Some(times) = times_for_arrow(&dtype, &kind, flat)? {
+        return Ok(Some(format!("{times}; x.view(\"int64\") has its numbers as a tensor")));
+    }
+    Ok(match kind.as_str() {
         "M" | "m" if !dtype.getattr("isnative")?.extract::<bool>()? => {
             Some(format!("{swapped}, of which pyarrow.array makes Arrow data"))
         }
         "M" | "m" => Some(format!(
-            "pyarrow.array(x) makes Arrow data of {dtype}; x.view(\"int64\") has its numbers as a tensor"
+            "pyarrow.array({flat}) makes Arrow data of {dtype}; x.view(\"int64\") has its numbers as a tensor"
         )),
-        "U" | "S" | "O" => Some(format!("pyarrow.array(x) makes Arrow data of {dtype}")),
-        "T" => Some("pyarrow.array(x.tolist()) makes Arrow data of texts".to_owned()),
+        "U" | "S" | "O" => Some(format!("pyarrow.array({flat}) makes Arrow data of {dtype}")),
+        "T" => Some(format!("pyarrow.array({flat}.tolist()) makes Arrow data of texts")),
         "V" if !dtype.getattr("names")?.is_none() => Some(
             "record_batch({name: x[name] for name in x.dtype.names}) makes a table of its fields"
                 .to_owned(),
@@ -208,6 +241,30 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
             Some("x.astype(\"float64\") is a tensor".to_owned())
         }
         _ => None,
+    })
+}
+
+/// How to convert times of a unit that Arrow has not; `None` of others. `flat`: the expression of an array of one dimension.
+fn times_for_arrow(dtype: &Bound<'_, PyAny>, kind: &str, flat: &str) -> PyResult<Option<String>> {
+    if kind != "M" && kind != "m" {
+        return Ok(None);
+    }
+    let text = dtype.getattr("str")?.extract::<String>()?;
+    // pyarrow takes multiples, such as [25s], for the unit itself.
+    let unit = text.split_once('[').map_or("", |(_, unit)| unit.trim_end_matches(']'));
+    let base = unit.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    Ok(match (kind, base) {
+        (_, "s" | "ms" | "us" | "ns") | ("M", "D") if base == unit => None,
+        ("m", "Y" | "M") => Some(format!(
+            "pyarrow.array({flat}.view(\"int64\")) makes Arrow data of its numbers, as years and months have no one \
+             length"
+        )),
+        (_, "ps" | "fs" | "as") => Some(format!(
+            "pyarrow.array({flat}.astype(\"{kind}8[ns]\")) makes Arrow data of {dtype}, less what is finer"
+        )),
+        _ => Some(format!(
+            "pyarrow.array({flat}.astype(\"{kind}8[s]\")) makes Arrow data of {dtype}"
+        )),
     })
 }
 

@@ -5,6 +5,7 @@ imported where it is needed, so that sources with ``__arrow_c_stream__`` do with
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
@@ -315,13 +316,7 @@ def _way_out(data: Any) -> str:
     if pairs and all(map(_is_weighed, pairs)):
         return ": Mix(x) reads several sources, of (source, weight) pairs"
     if isinstance(data, (list, tuple)) and not all(isinstance(row, Mapping) for row in data):
-        is_of_paths = isinstance(data[0], (str, os.PathLike))
-        one_tells = is_path if is_of_paths else _is_arrow
-        at, other = next((at, one) for at, one in enumerate(data) if not one_tells(one))
-        shown = type(other).__name__ if isinstance(other, Loop) else f"{other!r:.50}"
-        item = f", whose item {at} is no {'path' if is_of_paths else 'table'}: {shown}"
-        way = "loop over it, or pass its source" if isinstance(other, Loop) else _of_values(general)
-        return f"{item}; {way}" if way else item
+        return _way_out_of_list(data, general)
     if isinstance(data, Mapping) and data:
         if all(map(_is_weight, data.values())):
             return ": Mix(x) reads several sources by their weights"
@@ -339,10 +334,36 @@ def _way_out(data: Any) -> str:
     return f": {found}" if found else ""
 
 
+def _way_out_of_list(data: Sequence[Any], general: str) -> str:
+    """The item that is no source beside others, or what makes a table of all."""
+    have_paths, have_tables = any(map(_is_one_path, data)), any(map(_is_arrow, data))
+    is_of_paths = _is_one_path(data[0]) if have_tables else have_paths
+    one_tells = _is_one_path if is_of_paths else _is_arrow
+    at, other = next((at, one) for at, one in enumerate(data) if not one_tells(one))
+    is_named = isinstance(other, Loop) or _is_arrow(other)
+    shown = type(other).__name__ if is_named else f"{other!r:.50}"
+    ways = [
+        (isinstance(other, Loop), "loop over it, or pass its source"),
+        (
+            _is_one_path(other) or _is_arrow(other),
+            "Mix([(source, weight), ...]) reads paths and tables together",
+        ),
+        (have_tables, "make a table of it, or leave it out"),
+        (have_paths, "leave it out"),
+        (bool(general), _of_values(general)),
+    ]
+    way = next((f"; {way}" for is_it, way in ways if is_it), "")
+    return f", whose item {at} is no {'path' if is_of_paths else 'table'}: {shown}{way}"
+
+
+def _is_one_path(source: Any) -> bool:
+    return isinstance(source, (str, os.PathLike))
+
+
 def _of_values(general: str) -> str:
     """How to make a table where Arrow data in general would be an array."""
-    is_array = general.startswith("pyarrow.array(x")
-    return 'pyarrow.table({"x": x}) makes a table of values' if is_array else general
+    array = re.match(r"pyarrow\.array\((x[^,]*)\) makes", general)
+    return f'pyarrow.table({{"x": {array[1]}}}) makes a table of values' if array else general
 
 
 def _is_weighed(pair: Any) -> bool:
