@@ -34,6 +34,34 @@ def converts(frame: Any) -> bool:
     return True
 
 
+def explained(data: Any, error: BaseException) -> BaseException:
+    """The error of a conversion, with the column of pandas that has too large an integer."""
+    if not isinstance(error, OverflowError):
+        return error
+    frame = data.to_frame() if _is_pandas_series(data) else data
+    if not is_pandas_frame(frame):
+        return error
+    columns = [(name, frame.iloc[:, at]) for at, name in enumerate(frame.columns)]
+    index = frame.index
+    levels = [(name, index.get_level_values(at)) for at, name in enumerate(index.names)]
+    for name, column in columns + levels:
+        try:
+            column.to_frame(name="x").reset_index(drop=True).__arrow_c_stream__()
+        except OverflowError:
+            return OverflowError(
+                f'column "{name}" has integers that 64 bits do not hold: make floats of them, as '
+                'by astype("float64"), or leave it out'
+            )
+        except (ArithmeticError, NotImplementedError, TypeError, ValueError):
+            continue
+    return error
+
+
+def _is_pandas_series(data: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(data, pandas.Series)
+
+
 def is_pandas_frame(data: Any) -> bool:
     """Of a class of pandas's, or of a user's own below it."""
     pandas = sys.modules.get("pandas")

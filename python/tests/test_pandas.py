@@ -344,3 +344,21 @@ def test_an_index_is_none_of_the_features_whatever_json_pandas_writes(tmp_path):
         named.to_parquet(tmp_path / "x.parquet")
         for source in (named, tmp_path / "x.parquet"):
             assert [list(batch) for batch in Loader(source, batch_size=9)] == [["x"]]
+
+
+@pytest.mark.parametrize("value", [2**70, -(2**63) - 1, {"a": 2**64}])
+@pytest.mark.parametrize("place", ["column", "level", "series"])
+def test_too_large_an_integer_is_told_with_its_column(value, place):
+    wide = pd.Series([value, value], dtype=object, name="o")
+    frame = pd.DataFrame({"x": [1.0, 2.0], "o": wide})
+    index = pd.Index(wide, dtype=object)
+    source = {"column": frame, "level": frame[["x"]].set_index(index), "series": wide}[place]
+    calls = [to_tensor]
+    if place != "series":
+        calls += [to_tensor_dict]
+        calls += [lambda data: list(Loader(data)), lambda data: list(Loader([data, data]))]
+        calls += [lambda data: to_tensor(data, columns=["o"])]
+        calls += [lambda data: list(Loader(data, columns=["o"]))]
+    for call in calls:
+        with pytest.raises(OverflowError, match='^column "o" has integers that 64 bits do not'):
+            call(source)

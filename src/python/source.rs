@@ -3,7 +3,7 @@
 //! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
 
 use arrow_schema::{DataType, Field, FieldRef};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{intern, prelude::*};
 
@@ -184,8 +184,20 @@ fn asked<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     call(method, None).map_err(|error| match object.is_instance_of::<PyType>() {
         true => Expected::Arrow.got(object),
-        false => error,
+        false => explained(object, error),
     })
+}
+
+/// The error of a conversion by pandas, which does not tell the column of an integer that is too large.
+fn explained(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let py = object.py();
+    if !error.is_instance_of::<PyOverflowError>(py) {
+        return error;
+    }
+    let told = py.import(intern!(py, "arrow_dlpack._frames")).and_then(|frames| {
+        frames.call_method1(intern!(py, "explained"), (object, error.value(py)))
+    });
+    told.map_or(error, PyErr::from_value)
 }
 
 /// The stream of an object; if that fails, of a frame of pandas the stream without columns that are not wanted.
@@ -197,7 +209,9 @@ fn taken_stream(
     let answer = match (asked(object, method), wanted) {
         // pandas converts all columns that it has, and fails for one that Arrow has no type for.
         (Err(error), Some(wanted)) => match narrowed(object, wanted)? {
-            Some(frame) => frame.call_method0(intern!(object.py(), "__arrow_c_stream__"))?,
+            Some(frame) => frame
+                .call_method0(intern!(object.py(), "__arrow_c_stream__"))
+                .map_err(|error| explained(&frame, error))?,
             None => return Err(error),
         },
         (answer, _) => answer?,

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from .. import _core
-from .._frames import is_pandas_frame, narrowed
+from .._frames import explained, is_pandas_frame, narrowed
 
 
 class Made:
@@ -45,6 +45,8 @@ def reader_of(data: Any) -> Any:
             is_read_once = _core._is_read_once(data)
             return pa.RecordBatchReader.from_stream(_Recorded(data) if is_read_once else data)
         batch = pa.record_batch(data)
+    except OverflowError as error:
+        raise explained(data, error) from error
     except (TypeError, ValueError) as error:
         of = type(data._frame if isinstance(data, _Narrowed) else data)
         has_protocol = any(map(hasattr, [data] * 2, ("__arrow_c_stream__", "__arrow_c_array__")))
@@ -150,7 +152,10 @@ class _Narrowed:
             some = narrowed(self._frame, heads(self._columns, lambda: known) or [])
             if some is None:
                 raise
-            return some.__arrow_c_stream__(requested_schema)
+            try:
+                return some.__arrow_c_stream__(requested_schema)
+            except OverflowError as error:
+                raise explained(some, error) from error
 
 
 def is_frame(data: Any) -> bool:
