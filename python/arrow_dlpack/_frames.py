@@ -38,7 +38,7 @@ def explained(data: Any, error: BaseException) -> BaseException:
     """The error of a conversion, with the column of pandas that has too large an integer."""
     if not isinstance(error, OverflowError):
         return error
-    frame = data.to_frame() if _is_pandas_series(data) else data
+    frame = data.to_frame(name=data.name) if _is_pandas_series(data) else data
     if not is_pandas_frame(frame):
         return error
     columns = [(name, frame.iloc[:, at]) for at, name in enumerate(frame.columns)]
@@ -48,8 +48,9 @@ def explained(data: Any, error: BaseException) -> BaseException:
         try:
             column.to_frame(name="x").reset_index(drop=True).__arrow_c_stream__()
         except OverflowError:
+            told = "a column without a name" if name is None else f'column "{name}"'
             return OverflowError(
-                f'column "{name}" has integers that 64 bits do not hold: make floats of them, as '
+                f"{told} has integers that 64 bits do not hold: make floats of them, as "
                 'by astype("float64"), or leave it out'
             )
         except (ArithmeticError, NotImplementedError, TypeError, ValueError):
