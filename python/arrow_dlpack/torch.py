@@ -12,6 +12,7 @@ torch.Size([1, 1]) tensor([0])
 """
 
 import inspect
+import math
 import os
 import pickle
 import zlib
@@ -209,7 +210,9 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         if worker is None:
             return loader._iterate(framework)
         try:
-            self._notice.heed(loader, worker.num_workers)
+            # Inside of another dataset, it may be iterated more often than the DataLoader.
+            mates = worker.id if worker.dataset is self else None
+            self._notice.heed(loader, worker.num_workers, mates)
             epoch = loader._progress.upcoming()
             try:
                 batches = loader._iterate(framework)
@@ -244,8 +247,10 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
 
 #: Bytes of what may be told, after compression: a state with the names of some 10,000 columns.
 _LIMIT = 2**17
-#: Bytes before that: four integers.
-_HEADER = 32
+#: DataLoaders of one dataset, at most, whose workers agree on what they were told.
+_GROUPS = 64
+#: Bytes before that: four integers, and of each DataLoader four more.
+_HEADER = 8 * (4 + 4 * _GROUPS)
 
 
 class _Notice:
@@ -255,54 +260,72 @@ class _Notice:
     than that an epoch begins. So a notice lies in shared memory, which forked and spawned workers
     have from their start. They look at it where an epoch begins, except for their first one: they
     started with all that was to be known, and what came since is meant for the next. Each of them
-    leaves a mark there that it has begun an epoch, which the main process cannot know otherwise.
+    leaves a mark there of the notice after which it has begun an epoch, which the main process
+    cannot know otherwise.
+
+    PyTorch does not wait until all workers have begun. When the main process has a batch or an
+    error of one of them, and tells the next epoch, others may be about to begin the last one. So
+    the first worker of a DataLoader to begin an epoch writes down which notice that was, and the
+    others heed no later one.
 
     Each process writes to its own memory, or ranks that are started with one dataset would
     overwrite each other's notices. So what a process is started with has both: the memory of who
     started it, to read if it is a worker, and its own, for workers that it may have.
     """
 
-    def __init__(self, theirs: torch.Tensor | None = None, number: int = 0) -> None:
+    def __init__(
+        self, theirs: torch.Tensor | None = None, number: int = 0, started: int = 0
+    ) -> None:
         self._theirs = theirs
         #: Of the last notice: that was written here, or that this worker has heeded.
         self._number = number
-        self._told: dict[str, tuple[int, Any]] = {}
-        self._has_begun = False
+        #: Workers that have been started with this: a DataLoader starts its own one by one.
+        self._started = started
+        self._told: dict[str, tuple[float, Any]] = {}
+        #: Epochs that this worker was asked for.
+        self._asked = 0
         #: Whether the DataLoader counts the epochs of workers.
         self.is_counted = False
         self._allocate()
         _NOTICES.add(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        self.own()
+        self.start()
         is_started_with = get_spawning_popen() is not None
-        return _Notice, (self._ours if is_started_with else None, self._number)
+        return _Notice, (self._ours if is_started_with else None, self._number, self._started)
 
     def tell(self, **news: Any) -> None:
         """``state=`` for `load_state_dict`, or None for no state any more; ``epoch=`` after it."""
-        if get_worker_info() is not None:
-            return  # StatefulDataLoader loads a state in each worker, for itself
+        # StatefulDataLoader loads a state in each worker, for itself.
+        if get_worker_info() is None and not self.is_counted:
+            told = {} if "state" in news else self._told  # it says which epoch is next
+            self._write(told | {name: (self._number + 1, what) for name, what in news.items()})
+
+    def count(self, **news: Any) -> None:
+        """Tells what the next epoch is. Each is told so, and workers repeat none that was not."""
+        self.is_counted = True
+        self._write({name: (math.inf, what) for name, what in news.items()})
+
+    def _write(self, told: dict[str, tuple[float, Any]]) -> None:
         self.own()
         self._number += 1
-        if "state" in news:
-            self._told = {}  # it says which epoch is next
-        self._told |= {name: (self._number, what) for name, what in news.items()}
-        text = zlib.compress(pickle.dumps(self._told))
+        self._told = told
+        text = zlib.compress(pickle.dumps((self._number, told)))
         if len(text) > _LIMIT:
-            too_long = {"state": (self._told["state"][0], len(text))}
-            text = zlib.compress(pickle.dumps(self._told | too_long))
+            too_long = {"state": (told["state"][0], len(text))}
+            text = zlib.compress(pickle.dumps((self._number, told | too_long)))
         # Two places by turns, and the number last: a worker that reads meanwhile gets the old one.
         header, place = self._header(self._ours), self._number % 2
         start = _HEADER + place * _LIMIT
         self._ours[start : start + len(text)] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
         header[1 + place] = len(text)
         header[0] = self._number
-        header[3] = 0
 
     def mark(self) -> None:
         """This worker has begun an epoch."""
         if (memory := self._of_starter()) is not None:
-            self._header(memory)[3] = 1
+            header = self._header(memory)
+            header[3] = max(int(header[3]), self._number + 1)
 
     def forget(self) -> None:
         """This process has begun an epoch, or counts those of its workers."""
@@ -314,12 +337,15 @@ class _Notice:
         """Whether workers of this process have begun an epoch since it last told them one."""
         if self.is_counted or get_worker_info() is not None or self._pid != os.getpid():
             return False
-        return bool(self._header(self._ours)[3])
+        return int(self._header(self._ours)[3]) == self._number + 1
 
-    def heed(self, loader: Loader[Any], workers: int) -> None:
-        """Does in this worker what it was told since its last epoch; what cannot be done, again."""
-        number, told = self._read() if self._has_begun else (self._number, {})
-        self._has_begun = True
+    def heed(self, loader: Loader[Any], workers: int, worker: int | None) -> None:
+        """Does in this worker what it was told since its last epoch; what cannot be done, again.
+
+        worker: its number, if the others do the same epochs.
+        """
+        self._asked += 1
+        number, told = self._read(worker) if self._asked > 1 else (self._number, {})
         for name, (since, what) in told.items():
             if since <= self._number:
                 continue
@@ -339,6 +365,11 @@ class _Notice:
             loader._progress.check_workers(*loader._ranks(), workers)
         self._number = number
         loader._progress.check_part(share_of(*loader._ranks()))
+
+    def start(self) -> None:
+        """Before this process starts another one, which may be a worker."""
+        self.own()
+        self._started += 1
 
     def own(self) -> None:
         """Before this process writes, or has workers: memory that it was forked with is another's.
@@ -360,18 +391,44 @@ class _Notice:
 
     @staticmethod
     def _header(memory: torch.Tensor) -> torch.Tensor:
-        """The number of the last notice, the sizes of both, and the mark of the workers."""
+        """The number of the last notice, the sizes of both, the mark of the workers, and cells."""
         return memory[:_HEADER].view(torch.int64)
 
-    def _read(self) -> tuple[int, dict[str, tuple[int, Any]]]:
+    def _read(self, worker: int | None) -> tuple[int, dict[str, tuple[float, Any]]]:
         memory = self._of_starter()
-        number, *sizes = (0, 0, 0) if memory is None else self._header(memory).tolist()
-        if memory is None or number <= self._number:
+        if memory is None:
+            return self._number, {}
+        header = self._header(memory)
+        number = int(header[0]) if worker is None else self._agreed(header, worker)
+        if number < max(self._number, 1):
             return self._number, {}
         start = _HEADER + number % 2 * _LIMIT
-        text = bytes(memory[start : start + sizes[number % 2]].tolist())
-        told: dict[str, tuple[int, Any]] = pickle.loads(zlib.decompress(text))
-        return number, told
+        text = bytes(memory[start : start + int(header[1 + number % 2])].tolist())
+        try:
+            found, told = pickle.loads(zlib.decompress(text))
+        except zlib.error:  # it is being overwritten
+            found = None
+        if found == number:
+            return number, told
+        if number == self._number:
+            return number, {}
+        raise RuntimeError(
+            "persistent workers were told twice or more while this worker began an epoch: call "
+            "set_epoch and load_state_dict between epochs"
+        )
+
+    def _agreed(self, header: torch.Tensor, worker: int) -> int:
+        """The last notice when the first worker of the DataLoader began this epoch."""
+        first = self._started - worker
+        # By turns: one worker may begin the next epoch while another has yet to begin this one.
+        at = 4 + first % _GROUPS * 4 + self._asked % 2 * 2
+        epoch = (first << 32) + self._asked
+        of, number = header[at : at + 2].tolist()
+        if of != epoch:
+            number = int(header[0])
+            header[at + 1] = number
+            header[at] = epoch  # last: a worker that reads it finds the number
+        return number
 
 
 _NOTICES: WeakSet[_Notice] = WeakSet()
@@ -379,7 +436,7 @@ _NOTICES: WeakSet[_Notice] = WeakSet()
 
 def _before_fork() -> None:
     for notice in list(_NOTICES):
-        notice.own()
+        notice.start()
 
 
 if hasattr(os, "register_at_fork"):
@@ -401,7 +458,7 @@ class EpochLoader(DataLoader[Any]):  # type: ignore[misc]  # Any to mypy
         loader._progress.check_workers(*loader._ranks(), self.num_workers)
         epoch = loader._progress.upcoming()
         # Each time: other DataLoaders of this loader count its epochs too.
-        self.dataset._notice.tell(state=loader._progress.loaded, epoch=epoch)
+        self.dataset._notice.count(state=loader._progress.loaded, epoch=epoch)
         batches: Iterator[Any] = super().__iter__()
         state = loader._progress.loaded
         loader._advance(epoch)
@@ -437,7 +494,6 @@ def data_loader(loader: Loader[Any], num_workers: int, options: dict[str, Any]) 
         loader._with_words()  # or each worker would read the words again
         options = {"multiprocessing_context": "spawn"} | options
     dataset = BatchDataset(loader)
-    dataset._notice.is_counted = True
     is_torchs = loader._options.framework is None or loader._options.framework == "torch"
     options |= {"batch_size": None, "collate_fn": _converted if is_torchs else _as_made}
     return EpochLoader(dataset, num_workers=num_workers, **options)

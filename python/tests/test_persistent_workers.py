@@ -8,14 +8,15 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
 from arrow_dlpack import Loader
-from arrow_dlpack.torch import BatchDataset
-from torch.utils.data import DataLoader
+from arrow_dlpack.torch import BatchDataset, EpochLoader
+from torch.utils.data import DataLoader, get_worker_info
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 TABLE = pa.table({"y": np.arange(100)})
@@ -218,6 +219,102 @@ def test_a_state_of_one_part_is_refused_by_others_until_another_is_told(epochs, 
     loader.set_epoch(2)
     assert [run(batches) for _ in range(2)] == epochs[2:4]
     shut_down(batches)
+
+
+class Late(BatchDataset):
+    """PyTorch's main process goes on before its workers have begun an epoch: some begin late."""
+
+    def __init__(self, source, late, **options):
+        super().__init__(source, **options)
+        self.late = late
+
+    def __iter__(self):
+        if (worker := get_worker_info()) and worker.id in self.late:
+            time.sleep(0.3)
+        return super().__iter__()
+
+
+@pytest.mark.parametrize(("context", "late"), [(CONTEXT, {1}), (CONTEXT, {0}), ("spawn", {1})])
+def test_a_worker_that_begins_late_does_what_the_others_do(epochs, context, late):
+    dataset = Late(TABLE, late, **OPTIONS)
+    batches, state = persistent(dataset, context=context), dataset.state_dict()
+    for tell in dataset.set_epoch, lambda epoch: dataset.load_state_dict({**state, "epoch": epoch}):
+        assert next(iter(batches))["y"].tolist()
+        tell(2)
+        assert [run(batches) for _ in range(2)] == epochs[2:4]
+        tell(1)
+        begun = iter(batches)
+        first = tuple(next(begun)["y"].tolist())
+        tell(4)
+        assert dataset.state_dict()["batch"] == 0
+        assert [first, *run(begun)] == epochs[1]
+        assert dataset.state_dict()["epoch"] == 4, "a late worker's mark is of the epoch before"
+        assert run(batches) == epochs[4]
+        next(iter(batches))
+        next(iter(batches))
+        tell(0)
+        assert run(batches) == epochs[0]
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_a_worker_that_refuses_a_state_late_begins_no_later_epoch(workers):
+    dataset = Late(TABLE, {workers - 1}, **OPTIONS)
+    batches, whole = persistent(dataset, workers), BatchDataset(TABLE, **OPTIONS)
+    run(batches)
+    state, _ = within()
+    for epoch in 2, 3:
+        dataset.load_state_dict(state)
+        for _ in range(2):
+            with pytest.raises(ValueError, match="of part 0 of 1, and this is part 0 of"):
+                run(batches)
+        dataset.set_epoch(epoch)
+        whole.set_epoch(epoch)
+        options = {"num_workers": workers, "multiprocessing_context": CONTEXT}
+        assert run(batches) == run(DataLoader(whole, batch_size=None, **options))
+    shut_down(batches)
+
+
+def test_late_workers_of_a_loader_follow_it(epochs):
+    loader = Loader(TABLE, **OPTIONS)
+    options = {"batch_size": None, "num_workers": 2, **PERSISTENT}
+    batches = EpochLoader(Late(loader, {0, 1}), **options)
+    assert run(batches) == epochs[0]
+    begun = iter(batches)
+    loader.set_epoch(4)
+    assert run(begun) == epochs[1]
+    iter(batches)
+    assert run(batches) == epochs[5], "the epoch that made no batch was the fourth"
+    loader.set_epoch(2)
+    next(iter(batches))
+    assert run(batches) == epochs[3]
+
+
+def test_late_workers_that_were_told_more_than_is_kept_say_so(epochs):
+    dataset = Late(TABLE, {1}, **OPTIONS)
+    batches = persistent(dataset)
+    run(batches)
+    dataset.set_epoch(1)
+    begun = iter(batches)
+    next(begun)
+    for epoch in 3, 4, 2:
+        dataset.set_epoch(epoch)
+    with pytest.raises(RuntimeError, match="told twice or more while this worker began"):
+        run(begun)
+    assert [run(batches) for _ in range(2)] == epochs[2:4]
+    shut_down(batches)
+
+
+def test_late_workers_of_several_loaders_of_a_dataset(epochs):
+    """Each DataLoader has epochs of its own."""
+    dataset = Late(TABLE, {1}, **OPTIONS)
+    first, second = persistent(dataset), persistent(dataset)
+    assert [run(first) for _ in range(2)] == epochs[:2]
+    for epoch in 3, 0:
+        for one, other in (first, second), (second, first):
+            next(iter(one))
+            dataset.set_epoch(epoch)
+            assert run(one) == epochs[epoch]
+            assert run(other) == epochs[epoch]
 
 
 @pytest.mark.parametrize("persists", [True, False])
