@@ -211,8 +211,8 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
             return loader._iterate(framework)
         try:
             # Inside of another dataset, it may be iterated more often than the DataLoader.
-            mates = worker.id if worker.dataset is self else None
-            self._notice.heed(loader, worker.num_workers, mates)
+            number = worker.id if worker.dataset is self else None
+            self._notice.heed(loader, worker.num_workers, number)
             epoch = loader._progress.upcoming()
             try:
                 batches = loader._iterate(framework)
@@ -423,12 +423,10 @@ class _Notice:
         # By turns: one worker may begin the next epoch while another has yet to begin this one.
         at = 4 + first % _GROUPS * 4 + self._asked % 2 * 2
         epoch = (first << 32) + self._asked
-        of, number = header[at : at + 2].tolist()
-        if of != epoch:
-            number = int(header[0])
-            header[at + 1] = number
+        if int(header[at]) != epoch:
+            header[at + 1] = header[0]
             header[at] = epoch  # last: a worker that reads it finds the number
-        return number
+        return int(header[at + 1])
 
 
 _NOTICES: WeakSet[_Notice] = WeakSet()

@@ -408,6 +408,40 @@ def test_an_epoch_that_one_worker_cannot_open_ends_no_worker(tmp_path):
     shut_down(batches)
 
 
+def read_later(failing, index, count):
+    """The error of a file comes where it is read, not where it is opened."""
+
+    def batches():
+        if failing.exists() and index == count - 1:
+            raise OSError("the disk is on fire")
+        yield TABLE.to_batches()[0]
+
+    return pa.RecordBatchReader.from_batches(TABLE.schema, batches())
+
+
+@pytest.mark.parametrize("of", [DataLoader, StatefulDataLoader])
+def test_an_epoch_that_one_of_several_workers_cannot_read_is_over_for_all(tmp_path, of):
+    failing = tmp_path / "failing"
+    source = functools.partial(read_later, failing)
+    dataset = BatchDataset(source, **OPTIONS)
+    state, found = dataset.state_dict(), []
+    for is_failing in False, True:
+        batches = persistent(dataset, of=of)
+        dataset.set_epoch(0)
+        run(batches)
+        dataset.load_state_dict({**state, "epoch": 3})
+        if is_failing:
+            failing.touch()
+            with pytest.raises(ValueError, match="the disk is on fire"):
+                run(batches)
+            failing.unlink()
+        else:
+            run(batches)
+        found.append(run(batches))
+        shut_down(batches)
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize(
     ("of", "is_running"),
     [("loader", False), ("persistent loader", True), ("dataset", False), ("dataset", True)],

@@ -7,7 +7,7 @@
 4. The batches before it are left out: epoch.py plans it, row groups are not read again without
    need, and chunks.py compares the chunks of sources without a batch_size.
 5. When its batches are open, `Progress.begin` counts the epoch; one that failed before is tried
-   again.
+   again, but not by one of several workers.
 
 With workers of PyTorch's, torch.py hands states over to them, and takes one back that none used.
 """
@@ -162,7 +162,9 @@ class Progress:
         if loaded is not None:
             batch, seed, chunks = loaded["batch"], loaded["seed"], loaded["chunks"]
         seed = draw(epoch) if seed is None else seed
-        position = Position(epoch, batch, seed, reads, part, chunks, resumed=loaded)
+        # One of several workers does not try again: the others have made batches, and go on.
+        resumed = loaded if share.workers == 1 else None
+        position = Position(epoch, batch, seed, reads, part, chunks, resumed=resumed)
         return Start(position, identify, identity)
 
     def _check_data(
