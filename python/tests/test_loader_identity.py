@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset as ds
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, Loader, Mix
+from arrow_dlpack import AsArrow, Cast, Loader, Mix
 from arrow_dlpack._loader import identity as _identity
 
 
@@ -430,3 +431,17 @@ def test_a_stream_of_nulls_tells_no_types():
     options = {"nulls": 0, "batch_size": 2, "dtype": "int64"}
     state = state_of((batch for batch in nulls.to_batches()), **options)
     assert len(rest_of(table, state, **options)) == 1
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_part_without_the_columns_has_rows_of_none_in_all_forms(tmp_path, is_first):
+    tables = [pa.table({"x": [1, 2]}), pa.table({"y": [1]})][:: -1 if is_first else 1]
+    for at, table in enumerate(tables):
+        pq.write_table(table, tmp_path / f"{at}.parquet")
+        pyarrow.feather.write_feather(table, tmp_path / f"{at}.feather")
+    forms = [[str(tmp_path / f"{at}.{form}") for at in (0, 1)] for form in ("parquet", "feather")]
+    options = {"columns": {"x": Cast("float32", nulls=-1)}, "batch_size": 1}
+    right = [-1, 1, 2] if is_first else [1, 2, -1]
+    for one, other in itertools.product([tables, *forms], repeat=2):
+        rest = rest_of(other, state_of(one, 1, **options), **options)
+        assert [x for batch in rest for x in batch["x"].tolist()] == right[1:]

@@ -257,7 +257,8 @@ def head_of(read: Callable[[Query], Any], schema: Any, names: Sequence[str]) -> 
 
 
 def _end(batch: Any, is_last: bool) -> Any:
-    return batch.slice(max(len(batch) - _ROWS, 0) if is_last else 0, _ROWS)
+    rows = min(len(batch), _ROWS)  # of no columns, pyarrow takes as many as are asked for
+    return batch.slice(len(batch) - rows if is_last else 0, rows)
 
 
 def _with_keys(
