@@ -1906,3 +1906,26 @@ def test_what_a_part_lacks_at_a_path_is_null_in_all_kinds_of_sources(
         return
     (batch,) = Loader(source, columns=wish, batch_size=9)
     assert batch["m.s"].tolist() == right
+
+
+@pytest.mark.parametrize("kind", ["list", "files", "mix"])
+@pytest.mark.parametrize("turn", [0, 1, 2])
+@pytest.mark.parametrize(
+    "case",
+    [
+        (([{"x": True}], [{"x": 5}]), Cast("int64", nulls=-1), [1, 5, -1]),
+        (([{"x": 1}], [{"x": 0.5}]), Categories.scan(nulls=-1), [1, 0, -1]),
+        (([{"x": 1}], [{"x": 0.5}]), Categories([0.5, 1], nulls=-1), [1, 0, -1]),
+        (([{"x": True}], [{"x": 5}]), Cast("float32", nulls=-1), [1, 5, -1]),
+    ],
+)
+def test_a_part_without_the_struct_of_a_path_takes_the_type_of_its_wish(tmp_path, kind, turn, case):
+    columns, wish, right = case
+    tables = [*(pa.table({"m": column}) for column in columns), pa.table({"z": [1]})]
+    tables, right = tables[turn:] + tables[:turn], right[turn:] + right[:turn]
+    source = KINDS[kind](tmp_path, tables)
+    for options in {}, {"shuffle": 4, "batch_size": 1}:
+        batches = Loader(source, columns={"m.x": wish}, **options)
+        found = [value for batch in batches for value in batch["m.x"].tolist()]
+        is_ordered = not options and kind != "mix"
+        assert found == right if is_ordered else sorted(found) == sorted(right)

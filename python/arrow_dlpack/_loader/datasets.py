@@ -477,12 +477,12 @@ class Files(Dataset):
         """Fragments of one schema, whose own types some columns keep."""
         pa = import_module("pyarrow")
         # A column that they lack would stand before the struct's field of that path. Of files
-        # without columns nothing tells how many rows they have.
+        # without columns nothing tells how many rows they have, and nulls are of any type.
         fields = [
             theirs.field(field.name) if field.name in own else field
             for field in schema
             if field.name in theirs.names
-        ] or list(schema)[:1]
+        ] or [schema.field(0).with_type(pa.null())]
         mine = pa.schema(fields, schema.metadata)
         part = Part(fragments[0].path, selected(mine, query.columns), theirs.names)
         if query.columns is not None:
