@@ -331,3 +331,32 @@ def test_a_function_that_returns_none_has_no_words():
     parts[0] = pa.table({"w": ["b", "a"]})
     (batch,) = loader
     assert (batch["w"].tolist(), loader.categories) == ([1, 0], {"w": ("a", "b")})
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        ([1, 2], ["1", 2]),
+        ([1, 2], [1.5, 2]),
+        ([1, 2], [2**70, 2]),
+        ([True], [7, True]),
+        (["a"], [b"\xff", "a"]),
+    ],
+)
+def test_a_word_that_no_part_can_hold_is_refused_beside_others(tmp_path, column, words):
+    table = pa.table({"x": column})
+    pq.write_table(table, path := tmp_path / "0.parquet")
+    wish = {"x": Categories(words, unknown=0)}
+    readers = Mix([(table.to_reader(), 1), (table.to_reader(), 1)])
+    for source in table, [table, table], path, Mix([(table, 1), (path, 1)]), readers:
+        with pytest.raises(ValueError, match=r'column "x" .* cannot hold the word'):
+            list(Loader(source, columns=wish))
+
+
+def test_a_word_that_another_source_of_a_mix_can_hold_is_taken():
+    tables = [pa.table({"x": [1, 2]}), pa.table({"x": ["a", "1"]}), pa.table({"x": pa.nulls(1)})]
+    wish = {"x": Categories(["a", "1", 2, 1], nulls=-1)}
+    for sources in tables, [table.to_reader() for table in tables]:
+        mix = Mix([(source, 1) for source in sources])
+        found = [code for batch in Loader(mix, columns=wish) for code in batch["x"].tolist()]
+        assert sorted(found) == [-1, 0, 1, 2, 3]

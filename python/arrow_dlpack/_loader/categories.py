@@ -127,17 +127,27 @@ class _Distinct:
 
 
 def check_words(categories: Mapping[str, Categories], schemas: Sequence[Any]) -> None:
-    """Refuses words of which sources with these schemas can hold none: the wish of another column.
-
-    Where only some of them can, the values of the others are refused.
-    """
+    """Refuses a word that no source with these schemas can hold."""
     is_null = import_module("pyarrow").types.is_null
     for name, wish in categories.items():
         fields = [own for schema in schemas for own in selected(schema, [name])]
         kinds = _distinct_types(own.type for own in fields if not is_null(own.type))
-        plain, words = list(map(_plain_type, kinds)), wish.words or ()
-        if words and kinds and not any(_fits(word, kind) for word in words for kind in plain):
-            raise _no_word(name, kinds[0], words[0])
+        if kinds:
+            _check_held(name, wish, kinds)
+
+
+def _check_held(name: str, wish: Categories, kinds: Sequence[Any]) -> None:
+    """Refuses a word that a column of these types cannot hold."""
+    pa, words = import_module("pyarrow"), wish.words or ()
+    lost: Sequence[Any] = words
+    for kind in map(_plain_type, kinds):
+        lost = _lost(lost, kind)
+    has_widths = any(pa.types.is_fixed_size_binary(_plain_type(kind)) for kind in kinds)
+    if has_widths and len(lost) < len(words):
+        # A binary of another width is a word that does not occur.
+        lost = _lost(lost, pa.large_binary())
+    if lost:
+        raise _no_word(name, kinds[0], lost[0])
 
 
 def encoded(stream: Any, categories: Mapping[str, Categories], query: Query = ALL) -> Any:
@@ -166,7 +176,7 @@ class Encoder:
         self._coders: dict[tuple[str, Any], _Coder] = {}
         #: The type of each column's values, None where parts have none in common.
         self._merged: dict[str, Any] = {}
-        self._is_part, self._schemas = query.is_part, schemas
+        self._is_part, self._schemas = query.is_part and query.opened is None, schemas
         if query.opened is None:
             for name in categories:
                 self._decide(name)
@@ -185,22 +195,13 @@ class Encoder:
         if not having and fills_nulls(wish):
             return
         kinds = _distinct_types(_field(of, name).type for of in having or schemas[:1])
-        pa = import_module("pyarrow")
-        is_null = pa.types.is_null
+        is_null = import_module("pyarrow").types.is_null
         if (whole := merged_of(kinds)[0]) is not None:
             self._merged[name], kinds = whole, [whole]
-        has_widths = any(pa.types.is_fixed_size_binary(_plain_type(kind)) for kind in kinds)
-        is_only = len(kinds) == 1 and not (is_part or has_widths or is_null(kinds[0]))
-        coders = [(kind, _Coder(name, wish, kind, is_only)) for kind in kinds]
-        self._coders |= {(name, _plain_type(kind)): coder for kind, coder in coders}
-        full = [coder.lost for kind, coder in coders if not is_null(kind)]
-        lost = set() if is_part or not full else set.intersection(*full)
-        words = wish.words or ()
-        if has_widths and len(lost) < len(words):
-            # A binary of another width is a word that does not occur.
-            lost = {word for word in lost if not _fits(word, pa.large_binary())}
-        if lost:
-            raise _no_word(name, kinds[0], next(word for word in words if word in lost))
+        if not is_part and (full := [kind for kind in kinds if not is_null(kind)]):
+            _check_held(name, wish, full)
+        coders = {(name, _plain_type(kind)): _Coder(name, wish, kind) for kind in kinds}
+        self._coders |= coders
 
     def schema(self, schema: Any) -> Any:
         """The schema of batches of this one."""
@@ -226,7 +227,7 @@ class Encoder:
                 of = name, _plain_type(kind)
                 # A filter makes other texts of views.
                 if of not in self._coders:
-                    self._coders[of] = _Coder(name, wish, kind, False)
+                    self._coders[of] = _Coder(name, wish, kind)
                 columns[at] = self._coders[of].codes(columns[at])
         return import_module("pyarrow").record_batch(columns, schema=self.schema(batch.schema))
 
@@ -234,21 +235,20 @@ class Encoder:
 class _Coder:
     """The codes of one column, by the words that a value may be."""
 
-    def __init__(self, name: str, wish: Categories, kind: Any, is_only: bool = True) -> None:
-        """is_only: whether all of the source is of this type, which must hold each word then."""
+    def __init__(self, name: str, wish: Categories, kind: Any) -> None:
         pa, self._index_in = import_module("pyarrow"), import_module("pyarrow.compute").index_in
         self._name, self._kind, self._unknown = name, kind, wish.unknown
         self._type = pa.type_for_alias(wish.dtype)
-        words, plain = tuple(wish.words or ()), _plain_type(kind)
-        #: Words that the type cannot hold.
-        self.lost = set() if is_only else {word for word in words if not _fits(word, plain)}
-        own = [code for code, word in enumerate(words) if word not in self.lost]
-        self._own = pa.array(own, pa.int32()) if self.lost else None
+        words = tuple(wish.words or ())
+        # Others may be of another part.
+        lost = set(_lost(words, _plain_type(kind)))
+        own = [code for code, word in enumerate(words) if word not in lost]
+        self._own = pa.array(own, pa.int32()) if lost else None
         #: A word, if the type can hold none of them: any value is refused, unknown ones too.
         self._lacking = words[0] if words and not own else None
         words = tuple(words[code] for code in own)
         with _for_column(name, kind):
-            self._known = _plain(_held(name, words, kind))
+            self._known = _plain(_array(words, _plain_type(kind)))
             first = self._index_in(self._known, value_set=self._known).to_pylist()
         for code, other in enumerate(first):
             if code != other:
@@ -330,21 +330,21 @@ def _for_column(name: str, kind: Any) -> Iterator[None]:
         ) from error
 
 
-def _held(name: str, words: Sequence[Any], kind: Any) -> Any:
-    """The words as values of the column; those that it cannot hold are told."""
-    pa = import_module("pyarrow")
-    plain = _plain_type(kind)
-    held = []
+def _lost(words: Sequence[Any], kind: Any) -> list[Any]:
+    """The words that the type cannot hold."""
+    lost = []
     for start in range(0, len(words), _ROWS):
         some = words[start : start + _ROWS]
         try:
-            held.append(pa.array([_of_kind(word, plain) for word in some], plain))
-            wrong = _changed(some, held[-1])
+            is_held = _changed(some, _array(some, kind)) is None
         except _REFUSALS:
-            wrong = next(((word, None) for word in some if not _fits(word, plain)), None)
-        if wrong is not None:
-            raise _no_word(name, kind, wrong[0])
-    return pa.concat_arrays(held) if held else pa.array([], plain)
+            is_held = False
+        lost += [] if is_held else [word for word in some if not _fits(word, kind)]
+    return lost
+
+
+def _array(words: Sequence[Any], kind: Any) -> Any:
+    return import_module("pyarrow").array([_of_kind(word, kind) for word in words], kind)
 
 
 def _no_word(name: str, kind: Any, word: Any, value: Any = None) -> ValueError:
@@ -371,8 +371,7 @@ def _of_kind(word: Any, kind: Any) -> Any:
 
 def _fits(word: Any, kind: Any) -> bool:
     try:
-        held = import_module("pyarrow").array([_of_kind(word, kind)], kind)
-        return _changed([word], held) is None
+        return _changed([word], _array([word], kind)) is None
     except _REFUSALS:
         return False
 
