@@ -6,23 +6,47 @@ from typing import Any
 
 
 def narrowed(frame: Any, names: Sequence[str]) -> Any:
-    """A copy of a frame of pandas without columns of other names that pyarrow does not convert.
+    """A copy of a frame of pandas without columns and levels of other names that pyarrow does not
+    convert.
 
     None of other data, and of frames that lack some of the names.
     """
     if not is_pandas_frame(frame):
         return None
-    # pyarrow's names of columns and levels are these.
-    columns = [str(name) for name in frame.columns]
-    levels = {str(name) for name in frame.index.names if name is not None}
+    columns, levels = names_of(frame)
     if not set(names) <= {*columns, *levels}:
         return None
-    some = frame if levels & set(names) else frame.reset_index(drop=True)
+    lost = [
+        at
+        for at, level in enumerate(levels)
+        if level not in names and not converts(_as_frame(frame.index.get_level_values(at)))
+    ]
+    some = frame
+    if lost:
+        some = frame.reset_index(level=lost, drop=True)
+        if len(lost) < len(levels):
+            kept = [level for at, level in enumerate(levels) if at not in lost]
+            some.index = some.index.set_names(kept)
 
     def is_kept(at: int, name: str) -> bool:
         return name in names or (columns.count(name) == 1 and converts(some.iloc[:, [at]]))
 
     return some.loc[:, [is_kept(at, name) for at, name in enumerate(columns)]]
+
+
+def names_of(frame: Any) -> tuple[list[str], list[str]]:
+    """pyarrow's names of the columns of a frame of pandas, and of the levels of its index."""
+    columns = [str(name) for name in frame.columns]
+    levels = [
+        f"__index_level_{at}__" if name is None or name in columns else str(name)
+        for at, name in enumerate(frame.index.names)
+    ]
+    return columns, levels
+
+
+def _as_frame(values: Any) -> Any:
+    """One column, or level, without another index."""
+    return values.to_frame(name="x").reset_index(drop=True)
 
 
 def converts(frame: Any) -> bool:
@@ -46,7 +70,7 @@ def explained(data: Any, error: BaseException) -> BaseException:
     levels = [(name, index.get_level_values(at)) for at, name in enumerate(index.names)]
     for name, column in columns + levels:
         try:
-            column.to_frame(name="x").reset_index(drop=True).__arrow_c_stream__()
+            _as_frame(column).__arrow_c_stream__()
         except OverflowError:
             told = "a column without a name" if name is None else f'column "{name}"'
             return OverflowError(

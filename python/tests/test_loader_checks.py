@@ -24,6 +24,7 @@ from arrow_dlpack import (
     Mix,
     Pad,
     UnsupportedError,
+    to_tensor,
 )
 
 TABLE = pa.table({"x": [1.0, 2.0, 3.0], "y": [0, 1, 0], "s": ["a", "b", "c"]})
@@ -413,3 +414,35 @@ def test_a_column_that_a_stream_lacks_is_told_with_all_that_it_has(form, options
     source = STREAMS[form](pa.table({"x": [1], "y": [2], "z": [3]}))
     with pytest.raises(KeyError, match=r'no column "none.*x.*y.*z'):
         list(Loader(source, **options))
+
+
+UNREADABLE = pd.Series([object(), 1], dtype=object)
+
+
+@pytest.mark.parametrize("name", ["idx", None])
+@pytest.mark.parametrize("form", ["frame", "list", "iterator", "mix"])
+def test_a_level_of_pandas_is_read_beside_a_column_that_does_not_convert(name, form):
+    frame = pd.DataFrame({"x": [1.0, 2.0], "o": UNREADABLE.to_numpy()})
+    frame.index = pd.Index([7, 0], name=name)
+    forms = {
+        "frame": lambda: frame,
+        "list": lambda: [frame],
+        "iterator": lambda: iter([frame]),
+        "mix": lambda: Mix([(frame, 1)]),
+    }
+    level = name or "__index_level_0__"
+    (batch,) = Loader(forms[form](), columns=["x"], filter=pc.field(level) > 1)
+    assert batch["x"].tolist() == [1]
+    ((features, labels),) = Loader(forms[form](), columns=["x"], label=level, batch_size=2)
+    assert (features["x"].tolist(), labels.tolist()) == ([1, 2], [7, 0])
+    assert to_tensor(frame, columns=["x", level]).tolist() == [[1, 7], [2, 0]]
+    with pytest.raises((TypeError, pa.ArrowInvalid), match="Conversion failed for column o"):
+        list(Loader(forms[form](), columns=["x"], filter=pc.field("o") == "a"))
+
+
+def test_levels_of_pandas_that_do_not_convert_are_left_out():
+    frame = pd.DataFrame({"x": [1.0, 2.0]})
+    frame.index = pd.MultiIndex.from_tuples([(object(), 5), (1, 4)])
+    assert to_tensor(frame, columns=["x", "__index_level_1__"]).tolist() == [[1, 5], [2, 4]]
+    (batch,) = Loader(frame, columns=["x"], filter=pc.field("__index_level_1__") > 4)
+    assert batch["x"].tolist() == [1]

@@ -5,6 +5,7 @@ from typing import Any
 
 from .. import _core
 from .._frames import is_pandas_frame
+from .._frames import names_of as _names_of_frame
 
 #: What DuckDB's classes are from, by its version.
 _DUCKDB = ("duckdb", "_duckdb")
@@ -23,8 +24,8 @@ def library_of(data: Any) -> str:
 def names_of(data: Any) -> list[str] | None:
     """The columns of a source whose types are not known before it is read, if it tells them."""
     if is_pandas_frame(data):
-        levels = [name for name in data.index.names if name is not None]
-        return [str(name) for name in [*data.columns, *levels]]
+        columns, levels = _names_of_frame(data)
+        return columns + levels
     if library_of(data) in _DUCKDB and hasattr(data, "columns"):
         return list(data.columns)
     return None

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from .. import _core
-from .._frames import explained, is_pandas_frame, narrowed
+from .._frames import explained, is_pandas_frame, names_of, narrowed
 
 
 class Made:
@@ -141,15 +141,25 @@ def _of_decimals(kind: Any) -> Any:
 class _Narrowed:
     """A frame of pandas of which some columns are read, and which need not convert as a whole."""
 
-    def __init__(self, frame: Any, columns: Sequence[str]) -> None:
+    def __init__(
+        self,
+        frame: Any,
+        columns: Sequence[str],
+        is_named: Callable[[Any, str], bool] | None,
+    ) -> None:
         self._frame, self._columns, self.num_rows = frame, columns, len(frame)
+        self._is_named = is_named
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         try:
             return self._frame.__arrow_c_stream__(requested_schema)
         except (ArithmeticError, NotImplementedError, TypeError, ValueError):
-            known = [str(name) for name in [*self._frame.columns, *self._frame.index.names]]
-            some = narrowed(self._frame, heads(self._columns, lambda: known) or [])
+            pa, known = import_module("pyarrow"), list(chain(*names_of(self._frame)))
+            needed = heads(self._columns, lambda: known) or []
+            if self._is_named is not None:
+                schema = pa.schema([pa.field(name, pa.null()) for name in known])
+                needed += [name for name in known if self._is_named(schema, name)]
+            some = narrowed(self._frame, needed)
             if some is None:
                 raise
             try:
@@ -180,7 +190,7 @@ def readable_for(
     if _is_polars_batches(data):
         return _of_frames(data, partial(readable_for, columns=columns, is_named=is_named))
     if is_pandas_frame(data):
-        return data if columns is None else _Narrowed(data, columns)
+        return data if columns is None else _Narrowed(data, columns, is_named)
     if not _is_polars_frame(data):
         return data
     needed = heads(columns, lambda: data.columns)
