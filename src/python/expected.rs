@@ -168,17 +168,19 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> WayOut {
     }))
 }
 
-/// The item of a list or tuple that is no Arrow data, where others are.
+/// The item of a list or tuple that is no Arrow data, where others are. The first items tell.
 fn of_some_arrow(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-    if !object.is_instance_of::<PyList>() && !object.is_instance_of::<PyTuple>() {
-        return Ok(None);
-    }
+    const SEEN: usize = 1000;
+    let items: Vec<_> = match (object.cast::<PyList>(), object.cast::<PyTuple>()) {
+        (Ok(list), _) => list.iter().take(SEEN).collect(),
+        (_, Ok(tuple)) => tuple.iter().take(SEEN).collect(),
+        _ => return Ok(None),
+    };
     let (mut has_arrow, mut other) = (false, None);
-    for (index, item) in object.try_iter()?.enumerate() {
-        let item = item?;
-        match is_arrow(&item)? {
+    for (index, item) in items.iter().enumerate() {
+        match is_arrow(item)? {
             true => has_arrow = true,
-            false if other.is_none() => other = Some((index, type_name(&item))),
+            false if other.is_none() => other = Some((index, type_name(item))),
             false => {}
         }
     }
@@ -395,7 +397,8 @@ fn of_items(object: &Bound<'_, PyAny>) -> WayOut {
     Ok(Some(if is_arrow(&first)? {
         return of_arrow(&first).map(Some);
     } else if first.hasattr("__dlpack__")? {
-        "several are one after numpy.stack(x) or torch.stack(x), or columns: record_batch(dict(...))"
+        "several of one length are rows of numpy.stack(x) or torch.stack(x), of any length those of \
+         from_ragged(numpy.concatenate(x), offsets), and columns are record_batch(dict(...))"
     } else if let Ok(row) = first.cast::<PyDict>() {
         match row.values().iter().any(|value| value.hasattr("__dlpack__").unwrap_or(false)) {
             true => "list(map(record_batch, x)) makes tables of the tensors in each",
