@@ -70,6 +70,14 @@ impl ManagedTensor {
     /// not check); `Overflow` for extents of a tensor without elements that ndarray cannot multiply.
     pub fn view<T: ElementOrBool, D: Dimension>(&self) -> Result<ArrayView<'_, T, D>, Error> {
         let (elements, _) = T::elements(self)?;
+        self.view_of(elements)
+    }
+
+    /// A view with the tensor's strides of what stands for its elements, from the lowest one to the highest.
+    pub(crate) fn view_of<'a, E, D: Dimension>(
+        &self,
+        elements: &'a [E],
+    ) -> Result<ArrayView<'a, E, D>, Error> {
         let Upright { shape, reversed } = Upright::of(self)?;
         let mut view = ArrayViewD::from_shape(shape, elements).map_err(|_| uncountable())?;
         reversed.into_iter().for_each(|axis| view.invert_axis(axis));

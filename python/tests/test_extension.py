@@ -1,6 +1,9 @@
 """Another extension built on feature `pyo3` (examples/extension) exchanges these objects."""
 
+import copy
 import ctypes
+import pickle
+import sys
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -170,6 +173,27 @@ def test_cells_are_shown_as_the_numbers_in_them(dtype):
     assert REST.cells(numbers) == str(numbers.tolist())
 
 
+def test_cells_of_any_strides_are_a_view():
+    whole = np.arange(12, dtype="float32").reshape(3, 4)
+    for matrix in [
+        whole,
+        whole.T,
+        whole[::-2, ::2],
+        whole[:, ::-1],
+        np.broadcast_to(whole[0], (2, 4)),
+    ]:
+        assert REST.rows(matrix) == matrix.tolist()
+    assert REST.rows(np.empty((0, 3), "float32")) == []
+    assert REST.rows(torch.from_numpy(whole)[:, 1].reshape(3, 1)) == [[1], [5], [9]]
+    for wrong in [
+        whole[0],
+        whole.astype("float64"),
+        Producer(device_type=CUDA, dtype=(2, 32, 1), shape=(1, 1)),
+    ]:
+        with pytest.raises(BufferError):
+            REST.rows(wrong)
+
+
 def test_what_rust_promises_not_to_write_to_is_read_where_it_is():
     assert REST.sum_in_place(np.arange(4.0)) == 6
     assert REST.sum_in_place(np.arange(4.0)[::2]) is None
@@ -223,6 +247,50 @@ def test_its_refusals_are_ours():
         extension.size([1.0])
     with pytest.raises(TypeError, match=r"expected Arrow data.*pyarrow\.dataset"):
         extension.size("a.parquet")
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        (pa.array([1.0, None]), "drop them, or fill them"),
+        (
+            pa.array([[1.0], [1.0, 2.0]]),
+            "cut or pad them",
+        ),
+        (pa.array(["a"]), "its rows differ in length"),
+        (pa.nulls(2), "cast it to the type you mean"),
+        (pa.array([1], pa.date32()), "convert it first"),
+        (pa.array([{"a": {"b": 1}}]), "pass its fields one by one"),
+        (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int8())), "convert its keys and its items"),
+    ],
+)
+def test_its_refusals_name_no_function_that_it_has_not(column, told):
+    array = extension.between(column)
+    for refused in [lambda: extension.as_tensor(column), array.__dlpack__]:
+        with pytest.raises(BufferError) as error:
+            refused()
+        assert told in str(error.value)
+        ours = ["to_tensor", "ragged", "nulls=", "dtype=", "physical", "pad=", "Options", "::"]
+        assert not [word for word in ours if word in str(error.value)]
+    with pytest.raises(BufferError, match=r"to_tensor|ragged|dtype=|physical|x\.keys"):
+        Array(column).__dlpack__()
+
+
+def test_its_objects_are_copied_without_the_package(monkeypatch):
+    column = pa.array([[1.0], None, [2.0, 3.0]])[1:]
+    array, tensor = extension.between(column), extension.as_tensor(pa.array([1.0, 2.0]))
+    assert pa.array(pickle.loads(pickle.dumps(array))).equals(column)
+    for name in "arrow_dlpack", "arrow_dlpack._core":
+        monkeypatch.setitem(sys.modules, name, None)
+    for copied in copy.copy(array), copy.deepcopy(array):
+        assert type(copied) is type(array)
+        assert pa.array(copied).equals(column)
+        assert pa.array(copied).values.buffers()[1].address != column.values.buffers()[1].address
+    for copied in copy.copy(tensor), copy.deepcopy(tensor):
+        assert (copied.tolist(), copied.readonly) == ([1, 2], False)
+    for one in array, tensor:
+        with pytest.raises(TypeError, match="cannot be pickled where the package arrow_dlpack"):
+            pickle.dumps(one)
 
 
 def test_the_documentation_shows_it():

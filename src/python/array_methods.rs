@@ -290,6 +290,17 @@ impl PyArray {
         pickle::array(py, &self.array, &self.field, protocol)
     }
 
+    /// For copy.copy: memory of its own, without the values outside of a slice.
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
+        pickle::copied(py, &self.array, &self.field)
+    }
+
+    /// For copy.deepcopy: as copy.copy.
+    #[pyo3(signature = (_memo, /))]
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.__copy__(py)
+    }
+
     /// The rows, one after the other, as row makes them.
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         convert::each(slf, intern!(slf.py(), "row"), slf.get().array.len())

@@ -1,5 +1,7 @@
 //! The exceptions: errors in Python's words, whose hint names a keyword or function of what was called.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use arrow_schema::DataType;
 use pyo3::exceptions::{
     PyBufferError, PyKeyError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError,
@@ -33,7 +35,7 @@ pub(super) fn unsupported_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> 
 impl From<Error> for PyErr {
     #[cold]
     fn from(error: Error) -> Self {
-        Asked::Protocol.refusal(error)
+        Asked::protocol().refusal(error)
     }
 }
 
@@ -50,6 +52,8 @@ fn raised(error: &ReaderError) -> PyErr {
 pub(super) enum Asked<'a> {
     /// A protocol such as `__dlpack__`, whose caller passes none of our keywords.
     Protocol,
+    /// A function, or a protocol, of an extension that has none of our functions.
+    Extension,
     /// `to_tensor` and `to_tensor_dict`.
     Tensor,
     /// `to_tensor` with `out=`, whose dtype is the one asked for.
@@ -64,7 +68,23 @@ pub(super) enum Asked<'a> {
     Batches(&'a Wishes),
 }
 
+/// Whether this module has the functions of the package, which hints name.
+static HAS_FUNCTIONS: AtomicBool = AtomicBool::new(false);
+
+/// Lets hints name them.
+pub(super) fn name_functions() {
+    HAS_FUNCTIONS.store(true, Ordering::Relaxed);
+}
+
 impl Asked<'_> {
+    /// What calls without keywords of ours, in this module.
+    pub(super) fn protocol() -> Self {
+        match HAS_FUNCTIONS.load(Ordering::Relaxed) {
+            true => Self::Protocol,
+            false => Self::Extension,
+        }
+    }
+
     /// `BufferError`, except for conversions that no keyword allows (`UnsupportedError`), values that do not allow
     /// what a keyword requests (`ValueError`), and lack of memory (`MemoryError`).
     #[cold]
@@ -121,10 +141,30 @@ impl Asked<'_> {
                      has them: {way_out}"
                 )
             }
+            (Self::Extension, _) => error.fact() + &Self::without_functions(error, column),
             _ => match self.advice(error, column) {
                 Some(advice) => error.fact() + &advice,
                 None => error.to_string(),
             },
+        }
+    }
+
+    /// The end of a message where no function of ours can be called: what to do with the data before the call.
+    fn without_functions(error: &Error, column: Option<&str>) -> String {
+        match error.hint() {
+            Some(Hint::Nulls | Hint::NullsInRows) => "drop them, or fill them".to_owned(),
+            Some(Hint::Lists) => {
+                "cast it to a fixed-size list, if its rows have one length".to_owned()
+            }
+            Some(Hint::AllNull) => "cast it to the type you mean".to_owned(),
+            Some(hint @ (Hint::Text(_) | Hint::Interval | Hint::Entries | Hint::Contiguous)) => {
+                Self::Tensor.words(hint, column)
+            }
+            Some(Hint::RaggedOrPadded) => "cut or pad them".to_owned(),
+            Some(Hint::Fields) => "pass its fields one by one".to_owned(),
+            Some(Hint::Texts | Hint::Binaries) => "its rows differ in length".to_owned(),
+            Some(_) => "convert it first".to_owned(),
+            None => String::new(),
         }
     }
 

@@ -86,6 +86,21 @@ impl LentTensor {
         self.0.run_of()
     }
 
+    /// As [`Self::run_of`], of any strides: the elements from the lowest one to the highest.
+    #[cfg(feature = "ndarray")]
+    pub(super) fn span_of<T: Element>(&self) -> Result<(*const T, usize), Error> {
+        self.0.span_of()
+    }
+
+    /// A view, with the tensor's strides, of cells of these elements.
+    #[cfg(feature = "ndarray")]
+    pub(super) fn view_of<'a, E, D: ndarray::Dimension>(
+        &self,
+        cells: &'a [E],
+    ) -> Result<ndarray::ArrayView<'a, E, D>, Error> {
+        self.0.view_of(cells)
+    }
+
     /// Whether the CPU may write to the memory, and the elements lie side by side: row-major, or a matrix column-major.
     pub(super) fn check_writable(&self) -> Result<(), DestinationProblem> {
         if !self.device().is_host_readable() {

@@ -104,6 +104,7 @@ pub use crate::alloc::RetainingAllocator;
 /// exception that Python raises, such as `MemoryError`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     runtime::refuse_other_than_main(module.py())?;
+    errors::name_functions();
     module.add_class::<PyArray>()?;
     module.add_class::<PyTensor>()?;
     module.add_class::<PyField>()?;

@@ -9,8 +9,9 @@ use arrow_array::{Array, ArrayRef, ffi::FFI_ArrowSchema, make_array};
 use arrow_buffer::Buffer;
 use arrow_data::{ArrayData, BufferSpec, layout, transform::MutableArrayData};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
+use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyTuple};
-use pyo3::{exceptions::PyValueError, prelude::*};
 
 use super::arrow::schema::MAX_FIELDS;
 use super::arrow::structs::{ArrowSchema, Structure};
@@ -39,7 +40,7 @@ fn of_buffer(py: Python<'_>, buffer: Buffer, protocol: i32) -> PyResult<Bound<'_
     bytes(Bound::new(py, PyTensor::from(tensor))?, protocol)
 }
 
-/// The arguments of [`_unpickle_tensor`].
+/// The function and the arguments that restore a tensor.
 pub(super) fn tensor<'py>(
     tensor: &Bound<'py, PyTensor>,
     protocol: i32,
@@ -60,8 +61,7 @@ pub(super) fn tensor<'py>(
     let dictionary = tensor.get().dictionary(py)?;
     let state =
         ((code.0, bits, lanes), is_padded, shape, bytes(flat, protocol)?, field, dictionary);
-    let make = py.import("arrow_dlpack._core")?.getattr("_unpickle_tensor")?;
-    Ok((make, state.into_pyobject(py)?))
+    Ok((maker(py, "_unpickle_tensor")?, state.into_pyobject(py)?))
 }
 
 /// Restores a tensor from the arguments that [`tensor`] made, over the memory of `data`, an object with the buffer
@@ -90,13 +90,46 @@ pub(super) fn _unpickle_tensor(
     Ok(PyTensor { field, meaning, ..tensor })
 }
 
-/// The arguments of [`_unpickle_array`].
+/// The function of the package that restores an object: only a module that can be imported by its name has one.
+fn maker<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let package = py.import("arrow_dlpack._core").map_err(|error| {
+        if !error.is_instance_of::<PyImportError>(py) {
+            return error;
+        }
+        let refused = PyTypeError::new_err(
+            "it cannot be pickled where the package arrow_dlpack is not installed, whose functions read pickles: \
+             copy.copy and copy.deepcopy work without it",
+        );
+        refused.set_cause(py, Some(error));
+        refused
+    })?;
+    package.getattr(name)
+}
+
+/// The array in memory of its own, without the values outside of a slice.
+pub(super) fn copied(py: Python<'_>, array: &ArrayRef, field: &Field) -> PyResult<PyArray> {
+    let (schema, data) = array_state(py, array, field, 5)?;
+    _unpickle_array(&schema, &data)
+}
+
+/// The function and the arguments that restore an array.
 pub(super) fn array<'py>(
     py: Python<'py>,
     array: &ArrayRef,
     field: &Field,
     protocol: i32,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    let state = array_state(py, array, field, protocol)?;
+    Ok((maker(py, "_unpickle_array")?, state.into_pyobject(py)?))
+}
+
+/// The arguments of [`_unpickle_array`].
+fn array_state<'py>(
+    py: Python<'py>,
+    array: &ArrayRef,
+    field: &Field,
+    protocol: i32,
+) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyTuple>)> {
     let schema = field_state(py, field)?;
     // Memory that other code may write to is read once. A slice is copied without its offset and the values outside.
     let array = &chunks::addresses(array)?;
@@ -106,9 +139,7 @@ pub(super) fn array<'py>(
         reset_dictionaries(&mut whole)?;
         Ok(whole)
     })?;
-    let state = (schema, data_state(py, &data, protocol)?);
-    let make = py.import("arrow_dlpack._core")?.getattr("_unpickle_array")?;
-    Ok((make, state.into_pyobject(py)?))
+    Ok((schema, data_state(py, &data, protocol)?))
 }
 
 /// The same rows in new memory, from their first one on.

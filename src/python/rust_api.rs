@@ -232,6 +232,35 @@ impl PyTensor {
         Ok(unsafe { slice::from_raw_parts(first.cast::<ReadOnlyCell<T>>(), len) })
     }
 
+    /// The elements where they are, of any strides, as a view by [`ndarray`] (feature `ndarray`). Two reads of a cell
+    /// may return different values.
+    ///
+    /// ```
+    /// use arrow_dlpack::python::{PyTensor, ReadOnlyCell};
+    /// use ndarray::Ix2;
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn trace(py: Python<'_>, matrix: PyTensor) -> PyResult<f64> {
+    ///     let cells = matrix.view_cells::<f64, Ix2>(py)?;
+    ///     Ok(cells.diag().iter().map(ReadOnlyCell::get).sum())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`ManagedTensor::view`].
+    #[cfg(feature = "ndarray")]
+    pub fn view_cells<'a, T: Element, D: ndarray::Dimension>(
+        &'a self,
+        _py: Python<'a>,
+    ) -> Result<ndarray::ArrayView<'a, ReadOnlyCell<T>, D>, Error> {
+        let (lowest, len) = self.tensor.span_of::<T>()?;
+        // SAFETY: as in `as_cells`, of all that lies between the lowest element and the highest.
+        let cells = unsafe { slice::from_raw_parts(lowest.cast::<ReadOnlyCell<T>>(), len) };
+        self.tensor.view_of(cells)
+    }
+
     /// The tensor itself, for access without a copy.
     ///
     /// # Safety

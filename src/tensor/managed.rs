@@ -507,6 +507,13 @@ impl ManagedTensor {
         }
     }
 
+    /// A pointer to the lowest element, and the number of `T`s from there to the highest. As [`Self::run_of`], of any strides.
+    #[cfg(all(feature = "pyo3", feature = "ndarray"))]
+    pub(crate) fn span_of<T: Element>(&self) -> Result<(*const T, usize), Error> {
+        let (lowest, len, _) = self.view.elements()?;
+        Ok((lowest, len))
+    }
+
     /// Everything from the lowest element to the highest, and the position of the first one in it.
     pub(crate) fn elements<T: Element>(&self) -> Result<(&[T], usize), Error> {
         let (lowest, len, origin) = self.view.elements()?;

@@ -4,8 +4,9 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use arrow_dlpack::python::{Chunks, PyArray, PyTensor, Table};
+use arrow_dlpack::python::{Chunks, PyArray, PyTensor, ReadOnlyCell, Table};
 use arrow_dlpack::{Element, ExportOptions, ManagedTensor, export};
+use ndarray::Ix2;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3_arrow::{PyChunkedArray, PyRecordBatch, PyTable};
@@ -39,6 +40,13 @@ fn cells(py: Python<'_>, tensor: PyTensor) -> PyResult<String> {
         "int64" => text::<i64>(py, &tensor),
         other => Err(PyTypeError::new_err(format!("no cells of {other} are shown"))),
     }
+}
+
+/// The elements of a matrix of any strides, row after row, in cells that it reads one by one.
+#[pyfunction]
+fn rows(py: Python<'_>, matrix: PyTensor) -> PyResult<Vec<Vec<f32>>> {
+    let cells = matrix.view_cells::<f32, Ix2>(py)?;
+    Ok(cells.rows().into_iter().map(|row| row.iter().map(ReadOnlyCell::get).collect()).collect())
 }
 
 /// The sum of a contiguous float64 tensor, where it is. No thread may write to the tensor meanwhile: nothing here can
@@ -92,7 +100,7 @@ fn only_batch(table: PyTable) -> PyResult<PyRecordBatch> {
 #[pymodule]
 mod rest {
     #[pymodule_export]
-    use super::{cells, described, only_batch, own_and_shared, put_together, sum_in_place};
+    use super::{cells, described, only_batch, own_and_shared, put_together, rows, sum_in_place};
     #[pymodule_export]
     use super::{table_of_batch, their_array, their_table, through_chunks};
 }

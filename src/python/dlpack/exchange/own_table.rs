@@ -133,7 +133,7 @@ impl From<Error> for CError {
     fn from(error: Error) -> Self {
         let is_memory = matches!(error, Error::OutOfMemory { .. });
         let kind = if is_memory { c"MemoryError" } else { c"BufferError" };
-        Self::new(kind, Asked::Protocol.message(&error, None))
+        Self::new(kind, Asked::protocol().message(&error, None))
     }
 }
 
