@@ -307,6 +307,12 @@ mod site {
     mod lists {}
     #[doc = include_str!("../docs/guides/extensions.md")]
     mod extensions {}
+    #[doc = include_str!("../docs/guides/images.md")]
+    mod images {}
+    #[doc = include_str!("../docs/guides/devices.md")]
+    mod devices {}
+    #[doc = include_str!("../docs/guides/training.md")]
+    mod training {}
 }
 
 mod alloc;
