@@ -97,7 +97,7 @@
 //!     Some(vec![Some(101), Some(102)]),
 //!     Some(vec![Some(103)]),
 //! ]);
-//! let ragged = export::ragged(&tokens, &ExportOptions::default(), None)?;
+//! let ragged = export::ragged(&tokens, None, &ExportOptions::default())?;
 //! assert_eq!(ragged.values.as_slice::<i32>(), Some(&[101, 102, 103][..]));
 //! assert_eq!(ragged.offsets.as_slice::<i32>(), Some(&[0, 2, 3][..]));
 //!

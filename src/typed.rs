@@ -201,7 +201,7 @@ impl TryFrom<ManagedTensor> for ArrayRef {
 /// use arrow_dlpack::{ExportOptions, export};
 ///
 /// let lists = ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1), Some(2)]), Some(vec![])]);
-/// let ragged = export::ragged(&lists, &ExportOptions::default(), None)?;
+/// let ragged = export::ragged(&lists, None, &ExportOptions::default())?;
 /// assert_eq!(ArrayRef::try_from(ragged)?.as_list::<i32>(), &lists);
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```

@@ -502,7 +502,7 @@ fn what_is_decided_of_rows_of_different_lengths_holds_nothing_that_grows_with_th
         let peaks = sizes.map(|rows| {
             let chunks = make(rows);
             let field = field(&chunks[0]);
-            let prepare = || export::prepare_ragged((&chunks[..], &field), options, None);
+            let prepare = || export::prepare_ragged((&chunks[..], &field), None, options);
             let (prepared, asked) = allocations(prepare);
             if let Ok(prepared) = prepared {
                 let bytes = prepared.plan().bytes_copied();

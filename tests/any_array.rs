@@ -523,8 +523,8 @@ proptest! {
         let field = Field::new("x", lists.data_type().clone(), true);
         let ragged = export::ragged(
             (&lists, &field),
-            &options(CopyPolicy::IfNeeded, NullPolicy::Masked),
             None,
+            &options(CopyPolicy::IfNeeded, NullPolicy::Masked),
         );
         let ragged = ragged.expect("ragged");
         let (mut cells, mut offsets, mut valid) = (Vec::new(), vec![0i32], Vec::new());

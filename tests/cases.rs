@@ -115,9 +115,9 @@ fn convert(chunks: &[ArrayRef], field: &Field, case: &Value) -> Option<Result<Fo
         ("row", [array]) => dense(Source::Row(array, Some(field), size(&asked["row"]))),
         ("ragged", [array]) => {
             let offset_type = dtype(&asked["offset_type"]);
-            export::ragged((array, field), &options, offset_type).and_then(|found| {
+            export::ragged((array, field), offset_type, &options).and_then(|found| {
                 let plan =
-                    Some(export::prepare_ragged((array, field), &options, offset_type)?.plan());
+                    Some(export::prepare_ragged((array, field), offset_type, &options)?.plan());
                 let (values, offsets) = (found.values, Some(found.offsets));
                 Ok(Found { values, offsets, mask: found.mask, plan })
             })

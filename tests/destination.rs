@@ -39,11 +39,11 @@ fn check<T: Element>(source: export::Source<'_>, options: &ExportOptions) {
     assert_eq!((&found, &values), (&shape, &expected));
 
     let mut slice = vec![T::default(); expected.len()];
-    assert_eq!(export::tensor_into(source, options, &mut slice[..]), Ok(shape.clone()));
+    assert_eq!(export::tensor_into(source, &mut slice[..], options), Ok(shape.clone()));
     assert_eq!(slice, expected);
 
     let mut memory = vec![MaybeUninit::<T>::uninit(); expected.len()];
-    assert_eq!(export::tensor_into(source, options, &mut memory[..]), Ok(shape));
+    assert_eq!(export::tensor_into(source, &mut memory[..], options), Ok(shape));
     // SAFETY: all went well.
     let found: Vec<T> = memory.iter().map(|value| unsafe { value.assume_init() }).collect();
     assert_eq!(found, expected);
@@ -138,7 +138,7 @@ fn large_results_are_written_by_several_threads() {
     assert!(values.chunks_exact(2).enumerate().all(is_row));
     let mut columns = vec![0.0_f32; values.len()];
     let options = options().with_order(Order::ColumnMajor);
-    export::tensor_into(&batch, &options, &mut columns[..]).unwrap();
+    export::tensor_into(&batch, &mut columns[..], &options).unwrap();
     assert!(columns.iter().enumerate().all(|(at, &value)| value == (at % (3 << 20)) as f32));
 }
 
@@ -166,7 +166,7 @@ fn memory_that_does_not_fit_stays_as_it_was() {
     let needed = vec![2, 2];
     for size in [0, 3, 5] {
         let mut out = vec![7_i32; size];
-        let found = problem(export::tensor_into(&batch, &options(), &mut out[..]));
+        let found = problem(export::tensor_into(&batch, &mut out[..], &options()));
         assert_eq!(found, DestinationProblem::Size { needed: needed.clone(), found: size });
         assert!(out.iter().all(|&value| value == 7));
     }
@@ -174,18 +174,18 @@ fn memory_that_does_not_fit_stays_as_it_was() {
     let mismatch =
         DestinationProblem::Dtype { needed: DLDataType::FLOAT32, found: DLDataType::INT32 };
     let mut out = [7; 4];
-    assert_eq!(problem(export::tensor_into(&batch, &floats, &mut out[..])), mismatch);
+    assert_eq!(problem(export::tensor_into(&batch, &mut out[..], &floats)), mismatch);
     assert_eq!(problem(export::to_vec::<i32, _>(&batch, &floats)), mismatch);
     let never = options().with_copy(CopyPolicy::Never);
     for refused in [
-        export::tensor_into(&batch, &never, &mut out[..]).map(drop),
+        export::tensor_into(&batch, &mut out[..], &never).map(drop),
         export::to_vec::<i32, _>(&batch, &never).map(drop),
     ] {
         assert!(matches!(refused, Err(Error::CopyForbidden { nbytes: 16, .. })), "{refused:?}");
     }
     let nulls = Int32Array::from(vec![Some(1), None, None, Some(2)]);
     assert!(matches!(
-        export::tensor_into(&nulls, &options(), &mut out[..]),
+        export::tensor_into(&nulls, &mut out[..], &options()),
         Err(Error::Nulls { .. })
     ));
     assert_eq!(out, [7; 4]);
@@ -256,17 +256,17 @@ mod of_ndarray {
             for order in [Order::RowMajor, Order::ColumnMajor] {
                 out.fill(7.0);
                 let options = options().with_order(order);
-                assert_eq!(export::tensor_into(&batch, &options, out.view_mut()), Ok(vec![3, 2]));
+                assert_eq!(export::tensor_into(&batch, out.view_mut(), &options), Ok(vec![3, 2]));
                 assert_eq!(out, expected);
             }
         }
         // Rows of a larger one.
         let mut large = Array2::<i32>::zeros((5, 2));
-        export::tensor_into(&batch, &options(), large.slice_mut(s![1..4, ..])).unwrap();
+        export::tensor_into(&batch, large.slice_mut(s![1..4, ..]), &options()).unwrap();
         assert_eq!(large, array![[0, 0], [1, 4], [2, 5], [3, 6], [0, 0]]);
         let column = Int32Array::from(vec![1, 2, 3]);
         let mut out = Array1::<i32>::zeros(3);
-        export::tensor_into(&column, &options(), out.view_mut()).unwrap();
+        export::tensor_into(&column, out.view_mut(), &options()).unwrap();
         assert_eq!(out, array![1, 2, 3]);
     }
 
@@ -275,20 +275,20 @@ mod of_ndarray {
         let batch = record_batch!(("x", Int32, [1, 2, 3]), ("y", Int32, [4, 5, 6])).unwrap();
         let mut out = Array2::<i32>::zeros((2, 3));
         let shape = DestinationProblem::Shape { needed: vec![3, 2], found: vec![2, 3] };
-        assert_eq!(problem(export::tensor_into(&batch, &options(), out.view_mut())), shape);
+        assert_eq!(problem(export::tensor_into(&batch, out.view_mut(), &options())), shape);
         let mut out = Array2::<i32>::zeros((3, 4));
-        let gaps = export::tensor_into(&batch, &options(), out.slice_mut(s![.., ..2]));
+        let gaps = export::tensor_into(&batch, out.slice_mut(s![.., ..2]), &options());
         assert_eq!(problem(gaps), DestinationProblem::Strided);
         let mut out = Array1::<i32>::zeros(3);
         let backwards = export::tensor_into(
             &Int32Array::from(vec![1, 2, 3]),
-            &options(),
             out.slice_mut(s![..;-1]),
+            &options(),
         );
         assert_eq!(problem(backwards), DestinationProblem::Strided);
         let mut out = Array3::<i32>::zeros((3, 2, 1).f());
         assert_eq!(
-            problem(export::tensor_into(&batch, &options(), out.view_mut())),
+            problem(export::tensor_into(&batch, out.view_mut(), &options())),
             DestinationProblem::Strided
         );
         assert!(out.iter().all(|&value| value == 0));
@@ -301,13 +301,13 @@ fn rows_come_back_from_ragged_and_padded_tensors() {
     let field = Arc::new(Field::new_list_field(words.data_type().clone(), true));
     let offsets = arrow_buffer::OffsetBuffer::from_lengths([2, 0, 1]);
     let lists = ListArray::new(field, offsets, Arc::new(words), None);
-    let ragged = export::ragged(&lists, &options().with_physical(true), None).unwrap();
+    let ragged = export::ragged(&lists, None, &options().with_physical(true)).unwrap();
     assert!(matches!(ArrayRef::try_from(ragged), Err(Error::InvalidOptions(_))));
 
     let row = |values: [i32; 2]| Some(values.map(Some));
     let lists = ListArray::from_iter_primitive::<Int32Type, _, _>([row([1, 2]), None, row([3, 4])]);
     let masked = options().with_nulls(NullPolicy::Masked);
-    let ragged = export::ragged(&lists, &masked, None).unwrap();
+    let ragged = export::ragged(&lists, None, &masked).unwrap();
     assert_eq!(*ArrayRef::try_from(ragged).unwrap(), lists);
     let padded = export::padded(&lists, &export::PadOptions::default(), &masked).unwrap();
     assert_eq!(*ArrayRef::try_from(padded).unwrap(), lists);

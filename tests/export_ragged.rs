@@ -28,7 +28,7 @@ fn ragged_chunks_are_put_together_in_the_one_copy_that_is_made() {
     ];
     let field = field_of(&chunks[0]);
     let options = ExportOptions::default().with_nulls(NullPolicy::Masked);
-    let prepared = export::prepare_ragged((&chunks[..], &field), &options, None).unwrap();
+    let prepared = export::prepare_ragged((&chunks[..], &field), None, &options).unwrap();
     let plan = prepared.plan();
     assert_eq!(plan.bytes_copied(), 5 * 4 + 6 * 4 + 5);
     assert_eq!(plan.steps[0].reasons, [CopyReason::Chunks(3)]);
@@ -41,8 +41,8 @@ fn ragged_chunks_are_put_together_in_the_one_copy_that_is_made() {
     // One chunk is shared as an array is, and none has the offset 0.
     let never = ExportOptions::default().with_copy(CopyPolicy::Never);
     let one = [lists(&[Some(&[1]), Some(&[2, 3])])];
-    assert!(export::ragged((&one[..], &field), &never, None).is_ok());
-    let none = export::ragged((&[][..], &field), &ExportOptions::default(), None).unwrap();
+    assert!(export::ragged((&one[..], &field), None, &never).is_ok());
+    let none = export::ragged((&[][..], &field), None, &ExportOptions::default()).unwrap();
     assert_eq!(none.offsets.as_slice::<i32>(), Some(&[0][..]));
 
     // A code stands for one value in all chunks here too.
@@ -54,7 +54,7 @@ fn ragged_chunks_are_put_together_in_the_one_copy_that_is_made() {
     };
     let chunks = [words(vec!["to", "be"]), words(vec!["be", "or"])];
     let physical = ExportOptions::default().with_physical(true);
-    let ragged = export::ragged((&chunks[..], &field_of(&chunks[0])), &physical, None).unwrap();
+    let ragged = export::ragged((&chunks[..], &field_of(&chunks[0])), None, &physical).unwrap();
     assert_eq!(ragged.values.as_slice::<i8>(), Some(&[0, 1, 1, 2][..]));
     assert_eq!(ragged.dictionary.map(|words| words.len()), Some(3));
 }
@@ -65,7 +65,7 @@ fn one_row_is_ragged_too_and_a_table_is_not() {
     let lists = ListArray::from_iter_primitive::<Int32Type, _, _>(rows);
     let field = field_of(&lists);
     let row =
-        |index| export::ragged(Source::Row(&lists, Some(&field), index), &<_>::default(), None);
+        |index| export::ragged(Source::Row(&lists, Some(&field), index), None, &<_>::default());
     let last = row(2).unwrap();
     assert_eq!(last.values.as_slice::<i32>(), Some(&[4, 5, 6][..]));
     assert_eq!(last.offsets.as_slice::<i32>(), Some(&[0, 3][..]));
@@ -73,7 +73,7 @@ fn one_row_is_ragged_too_and_a_table_is_not() {
 
     let column: ArrayRef = Arc::new(lists.clone());
     let batch = RecordBatch::try_from_iter([("x", column)]).unwrap();
-    let refused = export::ragged(&batch, &ExportOptions::default(), None).unwrap_err();
+    let refused = export::ragged(&batch, None, &ExportOptions::default()).unwrap_err();
     assert!(matches!(refused, Error::NotRagged { .. }), "{refused}");
 }
 
@@ -89,7 +89,7 @@ fn a_value_that_does_not_fit_is_named_by_its_row() {
         2,
     );
     for (found, expected) in [
-        (export::ragged(&lists, &masked, None).map(drop), 3),
+        (export::ragged(&lists, None, &masked).map(drop), 3),
         (export::padded(&lists, &pad, &masked).map(drop), 3),
         (export::tensor(&even, &options).map(drop), 1),
     ] {

@@ -106,7 +106,7 @@ fn masked_rows_come_back_the_same() {
     for array in
         arrays.iter().flat_map(|array| [array.clone(), array.slice(1, 3), array.slice(2, 1)])
     {
-        let Ragged { values, offsets, mask, .. } = export::ragged(&array, &masked, None).unwrap();
+        let Ragged { values, offsets, mask, .. } = export::ragged(&array, None, &masked).unwrap();
         let field = Field::new("rows", array.data_type().clone(), true);
         let options = Representation::Field(Arc::new(field));
         let options = ImportOptions::default().with_representation(options);

@@ -239,7 +239,7 @@ fn rows_that_nothing_stands_behind_are_refused_at_once() {
                     export::tensor(Source::Row(&array, Some(&field), 1 << 39), &options).err(),
                     export::explain((&array, &field), &options).err(),
                     export::mask((&array, &field), &options).err(),
-                    export::ragged((&array, &field), &options, None).err(),
+                    export::ragged((&array, &field), None, &options).err(),
                 ]
             };
             let (refusals, asked_for) = largest(all);
@@ -340,7 +340,7 @@ fn ragged_exports_without_memory_are_errors() {
         let options = ExportOptions::default().with_nulls(nulls).with_copy(CopyPolicy::Always);
         let what = array.data_type().to_string();
         runs_out_of_memory(&what, 4 * (ROWS / 16), || {
-            export::ragged((&array, &field), &options, None)
+            export::ragged((&array, &field), None, &options)
         });
         let pad = PadOptions::default();
         runs_out_of_memory(&what, 4 * (ROWS / 16), || {
@@ -434,8 +434,8 @@ fn types_of_64_levels_go_through_a_small_stack_and_deeper_ones_do_not() {
             too_deep(
                 export::ragged(
                     Source::Array(&array, Some(&field)),
-                    &ExportOptions::default(),
                     None,
+                    &ExportOptions::default(),
                 )
                 .err(),
             );

@@ -104,8 +104,8 @@ fn what_is_typed_first_compiles() -> Result<(), arrow_dlpack::Error> {
     let tensor = ManagedTensor::from(vec![1.5_f32, 2.5]);
     let (values, _): (Vec<f64>, _) = export::to_vec(&array, &options)?;
     let mut memory = [0.0_f32; 2];
-    export::tensor_into(&array, &options, &mut memory)?;
-    export::tensor_into(&array, &options, &mut vec![0_i64; 2])?;
+    export::tensor_into(&array, &mut memory, &options)?;
+    export::tensor_into(&array, &mut vec![0_i64; 2], &options)?;
     assert_eq!((tensor.dims(), values, memory), (vec![2], vec![1.0, 0.0], [1.0, 0.0]));
     Ok(())
 }

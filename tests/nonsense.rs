@@ -230,7 +230,7 @@ fn types_are_followed_only_so_deep() {
                 if followed { Ok(levels + 1) } else { Err(Error::TooDeep { most: 64 }) }
             );
         }
-        let ragged = export::ragged((&lists, &list), &options, None);
+        let ragged = export::ragged((&lists, &list), None, &options);
         assert_eq!(ragged.is_ok(), levels < 63, "{levels}");
 
         // No tensor has more axes than that.
@@ -341,7 +341,7 @@ fn offsets_are_of_the_two_types_that_there_are() {
     let nulls = NullPolicy::Masked;
     for dtype in dtypes() {
         let options = ExportOptions::default().with_nulls(nulls);
-        let ragged = export::ragged((&texts, &field), &options, Some(dtype));
+        let ragged = export::ragged((&texts, &field), Some(dtype), &options);
         if dtype == DLDataType::INT32 || dtype == DLDataType::INT64 {
             assert_eq!(ragged.unwrap().offsets.dtype(), dtype);
         } else {
@@ -401,7 +401,7 @@ fn a_field_that_is_another_arrays_is_refused() {
                 assert_eq!(export::tensor(table, &options).unwrap_err(), refused);
                 assert_eq!(export::mask(table, &options).unwrap_err(), refused);
             }
-            let ragged = export::ragged((&array, &field), &ExportOptions::default(), None);
+            let ragged = export::ragged((&array, &field), None, &ExportOptions::default());
             assert_eq!(ragged.unwrap_err(), refused);
             let given = export::into_tensor_with_field(Arc::new(Int32Array::from(vec![1])), &field);
             assert_eq!(given.unwrap_err().error, refused);

@@ -535,8 +535,8 @@ fn the_ways_out_are_rusts() {
     let words = |array: &dyn Array, field: &Field, options: &ExportOptions| {
         let ragged = export::ragged(
             export::Source::Array(array, Some(field)),
-            options,
             Some(DLDataType::INT32),
+            options,
         );
         [to_dlpack(array, field, options).err(), ragged.err()].map(|error| match error {
             Some(error) => error.to_string(),
@@ -602,7 +602,7 @@ fn what_is_refused_is_not_held() {
     let other = Field::new("x", DataType::UInt64, true);
     assert!(to_dlpack(&array, &other, &ExportOptions::default()).is_err());
     assert!(to_dlpack(&array, &extension(DataType::Int64), &ExportOptions::default()).is_err());
-    assert!(export::ragged((&array, &field_of(&array)), &ExportOptions::default(), None).is_err());
+    assert!(export::ragged((&array, &field_of(&array)), None, &ExportOptions::default()).is_err());
     assert!(export::into_tensor_with_field(Arc::new(array.clone()), &field_of(&array)).is_err());
     assert_eq!(holders(&array), before);
 }
@@ -923,7 +923,7 @@ fn a_mask_is_returned_or_refused() {
         export::tensor(&column, &masked).map(drop),
         to_dlpack(&column, &Field::new("x", DataType::Int32, true), &masked).map(drop),
         export::to_vec::<i32, _>(&column, &masked).map(drop),
-        export::tensor_into(&column, &masked, &mut out[..]).map(drop),
+        export::tensor_into(&column, &mut out[..], &masked).map(drop),
     ] {
         let Err(Error::InvalidOptions(words)) = refused else { panic!("{refused:?}") };
         assert!(words.ends_with("export::masked returns both"), "{words}");

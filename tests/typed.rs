@@ -164,7 +164,7 @@ fn an_array_is_a_source_without_a_field() {
     let texts = StringArray::from(vec!["to", "be"]);
     let views = StringViewArray::from(vec!["to", "be"]);
     for source in [(&lists).into_source(), (&texts).into_source(), (&views).into_source()] {
-        let ragged = export::ragged(source, &options, None).unwrap();
+        let ragged = export::ragged(source, None, &options).unwrap();
         assert_eq!(ragged.offsets.size(), 3);
     }
     let options = options.with_physical(true);

@@ -364,12 +364,12 @@ fn ragged(
     options: &ExportOptions,
     offset_type: Option<DLDataType>,
 ) {
-    let found = export::ragged(Source::Array(array, Some(field)), options, offset_type);
+    let found = export::ragged(Source::Array(array, Some(field)), offset_type, options);
     if !is_ragged(field.data_type()) {
         assert!(found.is_err());
         return;
     }
-    let plan = export::prepare_ragged(Source::Array(array, Some(field)), options, offset_type)
+    let plan = export::prepare_ragged(Source::Array(array, Some(field)), offset_type, options)
         .map(|prepared| prepared.plan());
     let Ragged { values, offsets, mask, .. } = match (plan, found) {
         (Ok(plan), Ok(found)) => {

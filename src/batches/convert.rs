@@ -147,7 +147,7 @@ impl Converter {
         Ok(match form {
             Form::Arrow => Planned::Arrow(rows_as_they_are(&arrays, options)?, field),
             Form::Ragged => {
-                Planned::Ragged(export::prepare_ragged(source, options, None)?.into(), field)
+                Planned::Ragged(export::prepare_ragged(source, None, options)?.into(), field)
             }
             Form::Pad(pad) => {
                 Planned::Padded(export::prepare_padded(source, pad, options)?.into(), field)

@@ -93,7 +93,7 @@ impl<T: Element, D: ndarray::Dimension> sealed::Destination for ndarray::ArrayVi
 ///
 /// let batch = record_batch!(("x", Int32, [1, 2]), ("y", Float64, [0.5, 1.5]))?;
 /// let mut memory = vec![0.0_f32; 4];
-/// let shape = export::tensor_into(&batch, &ExportOptions::default(), &mut memory)?;
+/// let shape = export::tensor_into(&batch, &mut memory, &ExportOptions::default())?;
 /// assert_eq!((shape, memory), (vec![2, 2], vec![1.0, 0.5, 2.0, 1.5]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -106,8 +106,8 @@ impl<T: Element, D: ndarray::Dimension> sealed::Destination for ndarray::ArrayVi
 /// the value is reached: then some of it has been written. `MaybeUninit` is initialised only if all goes well.
 pub fn tensor_into<'a, F>(
     source: impl IntoSource<'a, F>,
-    options: &ExportOptions,
     mut out: impl Destination,
+    options: &ExportOptions,
 ) -> Result<Vec<usize>, Error> {
     let prepared = prepare_into(source.into_source(), options, out.buffer()?)?;
     let shape = layout::extents(&prepared.values.shape())?;

@@ -3,7 +3,8 @@
 //! [`tensor`] makes a tensor of any [`Source`]: an array, chunks, one row, or a table as a matrix; [`array()`] does so
 //! with default options. [`columns`] makes a tensor for each column of a table, [`mask`] one of the validity, and
 //! [`masked`] returns values and mask, [`ragged`] values and offsets of lists, strings and binaries, [`padded`] one tensor
-//! of them. `prepare` and its like decide first: the [`Plan`] tells what a conversion will copy.
+//! of them. `prepare` and its like decide first: the [`Plan`] tells what a conversion will copy. Each takes the source
+//! first and [`ExportOptions`] last; what is for one function alone, such as [`PadOptions`], stands between them.
 //!
 //! [`to_vec`] writes the values to a `Vec`, and [`tensor_into`] to memory that the caller has: of candle, burn or ndarray,
 //! without a second copy.
@@ -295,14 +296,14 @@ pub fn columns<'a, F>(
 /// use arrow_dlpack::{ExportOptions, NullPolicy, export};
 ///
 /// let texts = StringArray::from(vec!["to", "be", "", "not"]);
-/// let ragged = export::ragged(&texts, &ExportOptions::default(), None)?;
+/// let ragged = export::ragged(&texts, None, &ExportOptions::default())?;
 /// assert_eq!(ragged.values.as_slice::<u8>(), Some(&b"tobenot"[..]));
 /// assert_eq!(ragged.offsets.as_slice::<i32>(), Some(&[0, 2, 4, 4, 7][..]));
 ///
 /// let texts = StringArray::from(vec![Some("to"), None, Some("be")]);
-/// assert!(export::ragged(&texts, &ExportOptions::default(), None).is_err());
+/// assert!(export::ragged(&texts, None, &ExportOptions::default()).is_err());
 /// let options = ExportOptions::default().with_nulls(NullPolicy::Masked);
-/// let ragged = export::ragged(&texts, &options, None)?;
+/// let ragged = export::ragged(&texts, None, &options)?;
 /// assert_eq!(ragged.offsets.as_slice::<i32>(), Some(&[0, 2, 2, 4][..]));
 /// assert!(ragged.mask.is_some());
 /// # Ok::<(), arrow_dlpack::Error>(())
@@ -313,8 +314,8 @@ pub fn columns<'a, F>(
 /// As [`to_dlpack`]; `NoOffsets` and `OffsetDoesNotFit` for `offset_type`.
 pub fn ragged<'a, F>(
     source: impl IntoSource<'a, F>,
-    options: &ExportOptions,
     offset_type: Option<DLDataType>,
+    options: &ExportOptions,
 ) -> Result<Ragged, Error> {
-    prepare_ragged(source, options, offset_type)?.run()
+    prepare_ragged(source, offset_type, options)?.run()
 }

@@ -51,8 +51,8 @@ pub struct PreparedRagged {
 ///
 /// let texts = StringArray::from(vec!["to", "be", "", "not"]);
 /// let options = ExportOptions::default();
-/// assert!(export::prepare_ragged(&texts, &options, None)?.plan().is_zero_copy());
-/// let prepared = export::prepare_ragged(&texts.slice(1, 3), &options, None)?;
+/// assert!(export::prepare_ragged(&texts, None, &options)?.plan().is_zero_copy());
+/// let prepared = export::prepare_ragged(&texts.slice(1, 3), None, &options)?;
 /// assert_eq!(prepared.plan().to_string(), "copies 16 bytes: the offsets begin at 2, not at 0");
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
@@ -62,8 +62,8 @@ pub struct PreparedRagged {
 /// As [`ragged`](super::ragged), except `ValueDoesNotFit` and `OutOfMemory`.
 pub fn prepare_ragged<'a, F>(
     source: impl IntoSource<'a, F>,
-    options: &ExportOptions,
     offset_type: Option<DLDataType>,
+    options: &ExportOptions,
 ) -> Result<PreparedRagged, Error> {
     let may_share = options.copy != CopyPolicy::Always;
     let is_shared = |one: &Rows| may_share && one.is_shared(offset_type);
@@ -94,7 +94,7 @@ impl PreparedRagged {
     ///
     /// let texts = StringArray::from(vec!["to", "be"]);
     /// let offsets = Some(DLDataType::INT64);
-    /// let prepared = export::prepare_ragged(&texts, &ExportOptions::default(), offsets)?;
+    /// let prepared = export::prepare_ragged(&texts, offsets, &ExportOptions::default())?;
     /// assert_eq!(prepared.plan().to_string(), "copies 24 bytes: int32 becomes int64");
     /// # Ok::<(), arrow_dlpack::Error>(())
     /// ```
@@ -110,7 +110,7 @@ impl PreparedRagged {
     ///
     /// let texts = StringArray::from(vec!["to", "be"]);
     /// let offsets = Some(DLDataType::INT64);
-    /// let prepared = export::prepare_ragged(&texts, &ExportOptions::default(), offsets)?;
+    /// let prepared = export::prepare_ragged(&texts, offsets, &ExportOptions::default())?;
     /// let ragged = prepared.run()?;
     /// assert_eq!(ragged.values.as_slice::<u8>(), Some(&b"tobe"[..]));
     /// assert_eq!(ragged.offsets.as_slice::<i64>(), Some(&[0, 2, 4][..]));

@@ -51,7 +51,7 @@ use crate::{
 /// let rows = [Some(vec![Some(1), Some(2)]), None, Some(vec![])];
 /// let lists = ListArray::from_iter_primitive::<Int8Type, _, _>(rows);
 /// let options = ExportOptions::default().with_nulls(NullPolicy::Masked);
-/// let ragged = export::ragged(&lists, &options, None)?;
+/// let ragged = export::ragged(&lists, None, &options)?;
 /// let (again, _) = import::ragged(ragged.values, ragged.offsets, ragged.mask, &ImportOptions::default())?;
 /// assert_eq!(again.as_list::<i32>(), &lists);
 /// # Ok::<(), arrow_dlpack::Error>(())

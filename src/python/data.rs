@@ -181,7 +181,7 @@ impl Data {
         options: &ExportOptions,
         offset_type: Option<DLDataType>,
     ) -> PyResult<PreparedRagged> {
-        let prepare = |source: Source<'_>| export::prepare_ragged(source, options, offset_type);
+        let prepare = |source: Source<'_>| export::prepare_ragged(source, offset_type, options);
         self.rows(py, Asked::Ragged, options, prepare)
     }
 

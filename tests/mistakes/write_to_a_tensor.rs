@@ -4,7 +4,7 @@ use arrow_dlpack::arrow_array::Int32Array;
 use arrow_dlpack::{ExportOptions, ManagedTensor, export};
 
 pub fn mistake(x: Int32Array, mut y: ManagedTensor) {
-    export::tensor_into(&x, &ExportOptions::default(), &mut y).unwrap();
+    export::tensor_into(&x, &mut y, &ExportOptions::default()).unwrap();
 }
 
 fn main() {}
