@@ -8,7 +8,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
 .PHONY: demo test test-rust test-python test-all test-neighbours test-engines models lint lint-engines release-check types \
-	compatibility cases notebooks bench profile count count-update docs site site-test drawings wheel package \
+	compatibility cases notebooks bench profile count count-update docs site site-test drawings wheel package api \
 	free-threaded free-threaded-test supply advisories msrv msrv-check arrow-next semver coverage fuzz sanitize sanitize-changed build clean
 .DELETE_ON_ERROR:
 
@@ -132,6 +132,7 @@ count count-update: $(VENV)/.demo build
 # The site, in target/site, with rustdoc beside it. A link or an anchor that leads nowhere is an error.
 docs: $(VENV)/.docs
 	RUSTDOCFLAGS="--deny warnings" cargo doc --no-deps --all-features --package arrow-dlpack
+	$(PYTHON) .ci/public_api.py check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	$(BIN)/python .ci/site/links.py
 
@@ -233,6 +234,10 @@ msrv-check:
 # The same sources with the next major version of arrow, in a copy with a lockfile and a build of its own.
 arrow-next: $(VENV)/.test
 	$(PYTHON) .ci/arrow_next.py
+
+# Writes what the crate makes public to docs/development/public-api.txt; `make docs` compares it.
+api:
+	$(PYTHON) .ci/public_api.py
 
 # Breaking changes since the last release, or since a commit: make semver SINCE=HEAD~20. The tool takes
 # some seven minutes to build, once.
