@@ -25,6 +25,14 @@ macro_rules! codes {
             pub const ALL: &'static [(Self, &'static str)] = &[$((Self::$name, $c)),*];
 
             /// The short lower-case name of a known code, `None` for any other.
+            ///
+            /// ```
+            #[doc = concat!("use arrow_dlpack::ffi::", stringify!($type), ";")]
+            #[doc = ""]
+            #[doc = concat!("let names = ", stringify!($type), "::ALL.iter().filter_map(|(code, _)| code.name());")]
+            #[doc = concat!("assert_eq!(names.collect::<Vec<_>>(), ", stringify!([$($short),*]), ");")]
+            #[doc = concat!("assert_eq!(", stringify!($type), "(200).name(), None);")]
+            /// ```
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {

@@ -154,6 +154,16 @@ impl fmt::Debug for Prepared {
 
 impl Prepared {
     /// What [`run`](Self::run) will copy, and why.
+    ///
+    /// ```
+    /// use arrow_array::Int64Array;
+    /// use arrow_dlpack::{ExportOptions, export, ffi::DLDataType};
+    ///
+    /// let options = ExportOptions::default().with_dtype(DLDataType::FLOAT32);
+    /// let prepared = export::prepare(&Int64Array::from(vec![1, 2, 3]), &options)?;
+    /// assert_eq!(prepared.plan().to_string(), "copies 12 bytes: int64 becomes float32");
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     pub fn plan(&self) -> Plan {
         let plans = [Some(&self.values), self.mask.as_deref()];
         let steps = plans.into_iter().flatten().filter_map(Kind::plan);
@@ -161,6 +171,16 @@ impl Prepared {
     }
 
     /// The element type of the values.
+    ///
+    /// ```
+    /// use arrow_array::Int64Array;
+    /// use arrow_dlpack::{ExportOptions, export, ffi::DLDataType};
+    ///
+    /// let options = ExportOptions::default().with_dtype(DLDataType::FLOAT32);
+    /// let prepared = export::prepare(&Int64Array::from(vec![1, 2, 3]), &options)?;
+    /// assert_eq!(prepared.dtype(), DLDataType::FLOAT32);
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn dtype(&self) -> DLDataType {
         match &self.values {
@@ -172,6 +192,16 @@ impl Prepared {
     }
 
     /// The shape of the values, in elements.
+    ///
+    /// ```
+    /// use arrow_array::Int64Array;
+    /// use arrow_dlpack::{ExportOptions, export, ffi::DLDataType};
+    ///
+    /// let options = ExportOptions::default().with_dtype(DLDataType::FLOAT32);
+    /// let prepared = export::prepare(&Int64Array::from(vec![1, 2, 3]), &options)?;
+    /// assert_eq!(*prepared.shape(), [3]);
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn shape(&self) -> Cow<'_, [i64]> {
         self.values.shape()
@@ -184,6 +214,16 @@ impl Prepared {
     }
 
     /// Runs the plan.
+    ///
+    /// ```
+    /// use arrow_array::Int64Array;
+    /// use arrow_dlpack::{ExportOptions, export, ffi::DLDataType};
+    ///
+    /// let options = ExportOptions::default().with_dtype(DLDataType::FLOAT32);
+    /// let prepared = export::prepare(&Int64Array::from(vec![1, 2, 3]), &options)?;
+    /// assert_eq!(prepared.run()?.values.as_slice::<f32>(), Some(&[1.0, 2.0, 3.0][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -407,6 +447,16 @@ impl fmt::Debug for PreparedColumns {
 
 impl PreparedColumns {
     /// What [`run`](Self::run) will copy, column by column.
+    ///
+    /// ```
+    /// use arrow_array::record_batch;
+    /// use arrow_dlpack::{ExportOptions, export};
+    ///
+    /// let batch = record_batch!(("x", Float32, [0.5, 1.5]), ("y", Boolean, [true, false]))?;
+    /// let prepared = export::prepare_columns(&batch, &ExportOptions::default())?;
+    /// assert_eq!(prepared.plan().to_string(), "copies 2 bytes: Arrow stores booleans as bits");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn plan(&self) -> Plan {
         let steps = self.0.iter().flat_map(|(_, prepared)| prepared.plan().steps);
         Plan { steps: steps.collect() }
@@ -419,6 +469,17 @@ impl PreparedColumns {
     }
 
     /// Runs the plan: returns a tensor for each column, with its field.
+    ///
+    /// ```
+    /// use arrow_array::record_batch;
+    /// use arrow_dlpack::{ExportOptions, export};
+    ///
+    /// let batch = record_batch!(("x", Float32, [0.5, 1.5]), ("y", Boolean, [true, false]))?;
+    /// let prepared = export::prepare_columns(&batch, &ExportOptions::default())?;
+    /// let columns = prepared.run()?;
+    /// assert_eq!((columns[1].0.name().as_str(), columns[1].1.values.shape()), ("y", &[2][..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

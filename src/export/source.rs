@@ -75,6 +75,14 @@ pub enum Source<'a> {
 )]
 pub trait IntoSource<'a, Form> {
     /// The source.
+    ///
+    /// ```
+    /// use arrow_array::Int32Array;
+    /// use arrow_dlpack::export::{IntoSource, Source};
+    ///
+    /// let array = Int32Array::from(vec![1, 2]);
+    /// assert!(matches!((&array).into_source(), Source::Array(_, None)));
+    /// ```
     fn into_source(self) -> Source<'a>;
 }
 

@@ -71,6 +71,19 @@ unsafe impl Sync for ManagedTensor {}
 impl ManagedTensor {
     /// Takes over a `DLManagedTensorVersioned`, then validates it.
     ///
+    /// ```
+    /// use arrow_dlpack::{Error, ManagedTensor, export};
+    /// use arrow_array::Int32Array;
+    ///
+    /// let raw = export::array(&Int32Array::from(vec![1, 2]))?.into_raw(); // of a library in C, in earnest
+    /// // SAFETY: `raw` is a truthful tensor that has no other owner.
+    /// let tensor = unsafe { ManagedTensor::from_raw(raw) }?;
+    /// assert_eq!(tensor.as_slice::<i32>(), Some(&[1, 2][..]));
+    /// // SAFETY: NULL is allowed, and an error.
+    /// assert!(matches!(unsafe { ManagedTensor::from_raw(std::ptr::null_mut()) }, Err(Error::NullTensor)));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Any inconsistency in the descriptor: a major version other than 1, negative
@@ -155,6 +168,16 @@ impl ManagedTensor {
 
     /// Takes over a legacy `DLManagedTensor`, then validates it. It has no flags, and counts as read-only.
     ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    ///
+    /// let raw = ManagedTensor::from(vec![1, 2]).into_raw_legacy()?; // of a library in C, in earnest
+    /// // SAFETY: `raw` is a truthful tensor that has no other owner.
+    /// let tensor = unsafe { ManagedTensor::from_raw_legacy(raw) }?;
+    /// assert!(tensor.is_read_only()); // as far as is known
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`Self::from_raw`], less the version.
@@ -177,6 +200,22 @@ impl ManagedTensor {
     /// Copies, tensors of memory that was handed over, and tensors of other libraries with the flag `IS_COPIED`
     /// are exclusive from the start. A writable tensor need not be: NumPy and PyTorch keep references to memory
     /// that they share.
+    ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    /// use arrow_dlpack::ffi::{DLDataType, DLDevice};
+    ///
+    /// let mut owner = vec![1_i32, 2, 3];
+    /// let data = owner.as_mut_ptr().cast();
+    /// // SAFETY: the elements stay where they are when the vector is moved, and no other code has them.
+    /// let mut tensor = unsafe {
+    ///     ManagedTensor::from_raw_parts(owner, data, DLDataType::INT32, &[3], None, DLDevice::CPU)?
+    ///         .assume_exclusive()
+    /// };
+    /// tensor.as_slice_mut::<i32>().expect("it may be written to")[0] = 10;
+    /// assert_eq!(tensor.as_slice::<i32>(), Some(&[10, 2, 3][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     ///
     /// # Safety
     ///
@@ -252,6 +291,17 @@ impl ManagedTensor {
 
     /// Gives the tensor up as a `DLManagedTensorVersioned`; the holder of the pointer must call its
     /// deleter. A legacy tensor is wrapped in a new one.
+    ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    ///
+    /// let raw = ManagedTensor::from(vec![1.5_f32, 2.5]).into_raw();
+    /// // SAFETY: it was made just now, and C does the same when it is done with the tensor.
+    /// unsafe {
+    ///     assert_eq!((*raw).dl_tensor.ndim, 1);
+    ///     (*raw).deleter.expect("ours have one")(raw);
+    /// }
+    /// ```
     #[must_use = "the tensor leaks unless its deleter is called"]
     pub fn into_raw(self) -> *mut DLManagedTensorVersioned {
         self.into_outgoing(DLPackVersion::CURRENT).into_raw()
@@ -281,6 +331,18 @@ impl ManagedTensor {
     /// versioned tensor is wrapped in a new one, one that this crate made is rewritten in
     /// place.
     ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    ///
+    /// let raw = ManagedTensor::from(vec![1.5_f32, 2.5]).into_raw_legacy()?;
+    /// // SAFETY: it was made just now, and C does the same when it is done with the tensor.
+    /// unsafe {
+    ///     assert_eq!((*raw).dl_tensor.ndim, 1);
+    ///     (*raw).deleter.expect("ours have one")(raw);
+    /// }
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::LegacyCannotPad`] for elements of under 8 bits in a byte each: the legacy ABI would
@@ -305,6 +367,14 @@ impl ManagedTensor {
 
 impl ManagedTensor {
     /// Extents, in elements.
+    ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    ///
+    /// let tensor = ManagedTensor::from_vec(vec![1_i32, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!(tensor.shape(), [2, 3]);
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn shape(&self) -> &[i64] {
         self.view.shape()
@@ -312,18 +382,42 @@ impl ManagedTensor {
 
     /// Strides, in elements; computed if the producer left them out. Those of axes of extent 1 mean
     /// nothing.
+    ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    ///
+    /// let tensor = ManagedTensor::from_vec(vec![1_i32, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!(*tensor.strides(), [3, 1]);
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn strides(&self) -> Cow<'_, [i64]> {
         self.view.strides()
     }
 
     /// Number of axes.
+    ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    ///
+    /// let tensor = ManagedTensor::from_vec(vec![1_i32, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!(tensor.ndim(), 2);
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn ndim(&self) -> usize {
         self.shape().len()
     }
 
     /// Number of elements, as NumPy's `size`; [`Self::nbytes`] is their size in bytes.
+    ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    ///
+    /// let tensor = ManagedTensor::from_vec(vec![1_i32, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!(tensor.size(), 6);
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn size(&self) -> usize {
         self.view.size()
@@ -345,24 +439,54 @@ impl ManagedTensor {
     }
 
     /// Size of the elements in bytes, without the gaps that strides leave.
+    ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    ///
+    /// let tensor = ManagedTensor::from_vec(vec![1_i32, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!(tensor.nbytes(), 24);
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn nbytes(&self) -> usize {
         self.view.nbytes()
     }
 
     /// Bytes from one element to the next, `None` where elements of under 8 bits share one.
+    ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    ///
+    /// let tensor = ManagedTensor::from_vec(vec![1_i32, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!(tensor.itemsize(), Some(4));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn itemsize(&self) -> Option<usize> {
         self.view.itemsize()
     }
 
     /// Element type.
+    ///
+    /// ```
+    /// use arrow_dlpack::{ManagedTensor, ffi::DLDataType};
+    ///
+    /// let tensor = ManagedTensor::from(vec![1.5_f32, 2.5]);
+    /// assert_eq!(tensor.dtype(), DLDataType::FLOAT32);
+    /// assert_eq!(tensor.dtype().to_string(), "float32");
+    /// ```
     #[must_use]
     pub fn dtype(&self) -> DLDataType {
         self.view.dtype()
     }
 
     /// Where the memory is.
+    ///
+    /// ```
+    /// use arrow_dlpack::{ManagedTensor, ffi::DLDevice};
+    ///
+    /// assert_eq!(ManagedTensor::from(vec![1.5_f32]).device(), DLDevice::CPU);
+    /// ```
     #[must_use]
     pub fn device(&self) -> DLDevice {
         self.view.device()
@@ -370,6 +494,14 @@ impl ManagedTensor {
 
     /// The producer's flags. The legacy ABI has none, and counts as `READ_ONLY`, as in NumPy, because
     /// producers of immutable memory cannot flag it.
+    ///
+    /// ```
+    /// use arrow_dlpack::{ManagedTensor, ffi::DLPackFlags};
+    ///
+    /// let copy = ManagedTensor::from(vec![1.5_f32]).copied()?;
+    /// assert!(copy.flags().contains(DLPackFlags::IS_COPIED));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn flags(&self) -> DLPackFlags {
         // SAFETY: I2: the version was judged before the view was read.
@@ -377,6 +509,15 @@ impl ManagedTensor {
     }
 
     /// Whether the producer said that the memory must not be written to.
+    ///
+    /// ```
+    /// use arrow_array::Int32Array;
+    /// use arrow_dlpack::export;
+    ///
+    /// let shared = export::array(&Int32Array::from(vec![1, 2]))?;
+    /// assert_eq!((shared.is_read_only(), shared.copied()?.is_read_only()), (true, false));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.flags().contains(DLPackFlags::READ_ONLY)
@@ -395,6 +536,15 @@ impl ManagedTensor {
     }
 
     /// Whether the elements lie one behind the other in row-major order.
+    ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    ///
+    /// let row = ManagedTensor::from(vec![1, 2, 3]);
+    /// assert!(row.is_contiguous());
+    /// assert!(!row.broadcast_to(&[2, 3])?.is_contiguous());
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn is_contiguous(&self) -> bool {
         self.view.is_contiguous()
@@ -402,12 +552,31 @@ impl ManagedTensor {
 
     /// The address of the first element where the CPU can read the device, and the producer's `data`
     /// (to which [`Self::byte_offset`] must be added) elsewhere. NULL if there are no elements.
+    ///
+    /// ```
+    /// use arrow_array::Int32Array;
+    /// use arrow_dlpack::export;
+    ///
+    /// let array = Int32Array::from(vec![1, 2]);
+    /// assert_eq!(export::array(&array)?.as_ptr(), array.values().as_ptr().cast());
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn as_ptr(&self) -> *const u8 {
         self.data()
     }
 
     /// [`Self::as_ptr`], to write to, if that is allowed: [`Self::as_slice_mut`] checks it, and this does not.
+    ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    ///
+    /// let mut tensor = ManagedTensor::from(vec![1_i32, 2]);
+    /// assert!(tensor.as_slice_mut::<i32>().is_some());
+    /// // SAFETY: it may be written to, as was asked just now, and has two elements.
+    /// unsafe { tensor.as_mut_ptr().cast::<i32>().add(1).write(20) };
+    /// assert_eq!(tensor.as_slice::<i32>(), Some(&[1, 20][..]));
+    /// ```
     #[must_use]
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.data()
@@ -418,6 +587,12 @@ impl ManagedTensor {
     }
 
     /// Distance in bytes from [`Self::as_ptr`] to the first element: 0 where the CPU can read.
+    ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    ///
+    /// assert_eq!(ManagedTensor::from(vec![1, 2]).byte_offset(), 0);
+    /// ```
     #[must_use]
     pub fn byte_offset(&self) -> u64 {
         self.view.byte_offset()

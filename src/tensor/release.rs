@@ -164,6 +164,15 @@ static IMPORTED: Count = Count(AtomicIsize::new(0));
 
 /// The number of open tensors in this process. Both counts return to their earlier values when all tensors made
 /// since have been dropped.
+///
+/// ```standalone_crate
+/// use arrow_dlpack::{Live, ManagedTensor, live};
+///
+/// let tensor = ManagedTensor::from(vec![1.5_f32, 2.5]);
+/// assert_eq!(live(), Live { exported: 1, imported: 0 });
+/// drop(tensor);
+/// assert_eq!(live(), Live::default());
+/// ```
 #[must_use]
 pub fn live() -> Live {
     let open = |count: &Count| usize::try_from(count.0.load(Ordering::Relaxed)).unwrap_or(0);

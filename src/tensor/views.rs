@@ -14,6 +14,16 @@ use crate::{Error, Hint, layout};
 impl ManagedTensor {
     /// Another tensor over the same memory, which keeps this one alive. It is read-only, because code in Rust may have
     /// borrowed the memory, and no `IS_COPIED`, because the memory has several holders now.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use arrow_dlpack::{ManagedTensor, import};
+    ///
+    /// let tensor = Arc::new(ManagedTensor::from(vec![1.5_f32, 2.5]));
+    /// let column = import::array(tensor.share())?;
+    /// assert_eq!(column.to_data().buffers()[0].as_ptr(), tensor.as_ptr());
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn share(self: &Arc<Self>) -> Self {
         // SAFETY: it is read-only.
