@@ -130,9 +130,10 @@ count count-update: $(VENV)/.demo build
 	$(BIN)/python benches/count.py $(if $(findstring update,$@),--update)
 
 # The site, in target/site, with rustdoc beside it. A link or an anchor that leads nowhere is an error.
+# The list of the public API comes first, because it takes rustdoc's pages away.
 docs: $(VENV)/.docs
-	RUSTDOCFLAGS="--deny warnings" cargo doc --no-deps --all-features --package arrow-dlpack
 	$(PYTHON) .ci/public_api.py check
+	RUSTDOCFLAGS="--deny warnings" cargo doc --no-deps --all-features --package arrow-dlpack
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	$(BIN)/python .ci/site/links.py
 
