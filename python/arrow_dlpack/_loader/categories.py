@@ -133,21 +133,23 @@ def check_words(categories: Mapping[str, Categories], schemas: Sequence[Any]) ->
         fields = [own for schema in schemas for own in selected(schema, [name])]
         kinds = _distinct_types(own.type for own in fields if not is_null(own.type))
         if kinds:
-            _check_held(name, wish, kinds)
+            words = wish.words or ()
+            _check_held(name, wish, {kind: _held(words, _plain_type(kind))[1] for kind in kinds})
 
 
-def _check_held(name: str, wish: Categories, kinds: Sequence[Any]) -> None:
-    """Refuses a word that a column of these types cannot hold."""
+def _check_held(name: str, wish: Categories, lost: Mapping[Any, Sequence[Any]]) -> None:
+    """Refuses a word that none of the types of a column can hold.
+
+    lost: by type, the words that it cannot hold.
+    """
     pa, words = import_module("pyarrow"), wish.words or ()
-    lost: Sequence[Any] = words
-    for kind in map(_plain_type, kinds):
-        lost = _lost(lost, kind)
-    has_widths = any(pa.types.is_fixed_size_binary(_plain_type(kind)) for kind in kinds)
-    if has_widths and len(lost) < len(words):
+    none = set.intersection(*map(set, lost.values()))
+    has_widths = any(pa.types.is_fixed_size_binary(_plain_type(kind)) for kind in lost)
+    if has_widths and len(none) < len(words):
         # A binary of another width is a word that does not occur.
-        lost = _lost(lost, pa.large_binary())
-    if lost:
-        raise _no_word(name, kinds[0], lost[0])
+        none = {word for word in none if not _fits(word, pa.large_binary())}
+    if none:
+        raise _no_word(name, next(iter(lost)), next(word for word in words if word in none))
 
 
 def encoded(stream: Any, categories: Mapping[str, Categories], query: Query = ALL) -> Any:
@@ -198,10 +200,12 @@ class Encoder:
         is_null = import_module("pyarrow").types.is_null
         if (whole := merged_of(kinds)[0]) is not None:
             self._merged[name], kinds = whole, [whole]
-        if not is_part and (full := [kind for kind in kinds if not is_null(kind)]):
-            _check_held(name, wish, full)
-        coders = {(name, _plain_type(kind)): _Coder(name, wish, kind) for kind in kinds}
-        self._coders |= coders
+        held = {kind: _held(wish.words or (), _plain_type(kind)) for kind in kinds}
+        lost = {kind: none for kind, (_, none) in held.items() if not is_null(kind)}
+        if lost and not is_part:
+            _check_held(name, wish, lost)
+        for kind, own in held.items():
+            self._coders[name, _plain_type(kind)] = _Coder(name, wish, kind, own)
 
     def schema(self, schema: Any) -> Any:
         """The schema of batches of this one."""
@@ -227,7 +231,8 @@ class Encoder:
                 of = name, _plain_type(kind)
                 # A filter makes other texts of views.
                 if of not in self._coders:
-                    self._coders[of] = _Coder(name, wish, kind)
+                    own = _held(wish.words or (), _plain_type(kind))
+                    self._coders[of] = _Coder(name, wish, kind, own)
                 columns[at] = self._coders[of].codes(columns[at])
         return import_module("pyarrow").record_batch(columns, schema=self.schema(batch.schema))
 
@@ -235,20 +240,24 @@ class Encoder:
 class _Coder:
     """The codes of one column, by the words that a value may be."""
 
-    def __init__(self, name: str, wish: Categories, kind: Any) -> None:
+    def __init__(
+        self, name: str, wish: Categories, kind: Any, held: tuple[Any, Sequence[Any]]
+    ) -> None:
+        """held: what `_held` tells of the words; those that the type cannot hold may be of another
+        part.
+        """
         pa, self._index_in = import_module("pyarrow"), import_module("pyarrow.compute").index_in
         self._name, self._kind, self._unknown = name, kind, wish.unknown
         self._type = pa.type_for_alias(wish.dtype)
         words = tuple(wish.words or ())
-        # Others may be of another part.
-        lost = set(_lost(words, _plain_type(kind)))
+        known, lost = held[0], set(held[1])
         own = [code for code, word in enumerate(words) if word not in lost]
         self._own = pa.array(own, pa.int32()) if lost else None
         #: A word, if the type can hold none of them: any value is refused, unknown ones too.
         self._lacking = words[0] if words and not own else None
         words = tuple(words[code] for code in own)
         with _for_column(name, kind):
-            self._known = _plain(_array(words, _plain_type(kind)))
+            self._known = _plain(known)
             first = self._index_in(self._known, value_set=self._known).to_pylist()
         for code, other in enumerate(first):
             if code != other:
@@ -330,17 +339,23 @@ def _for_column(name: str, kind: Any) -> Iterator[None]:
         ) from error
 
 
-def _lost(words: Sequence[Any], kind: Any) -> list[Any]:
-    """The words that the type cannot hold."""
-    lost = []
+def _held(words: Sequence[Any], kind: Any) -> tuple[Any, list[Any]]:
+    """The words that the type can hold, as its values, and those that it cannot."""
+    pa = import_module("pyarrow")
+    held, lost = [pa.array([], kind)], []
     for start in range(0, len(words), _ROWS):
         some = words[start : start + _ROWS]
         try:
-            is_held = _changed(some, _array(some, kind)) is None
+            values = _array(some, kind)
+            is_held = _changed(some, values) is None
         except _REFUSALS:
             is_held = False
-        lost += [] if is_held else [word for word in some if not _fits(word, kind)]
-    return lost
+        if not is_held:
+            fits = [_fits(word, kind) for word in some]
+            lost += [word for word, has in zip(some, fits, strict=True) if not has]
+            values = _array([word for word, has in zip(some, fits, strict=True) if has], kind)
+        held.append(values)
+    return pa.concat_arrays(held), lost
 
 
 def _array(words: Sequence[Any], kind: Any) -> Any:
