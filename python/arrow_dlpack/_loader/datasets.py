@@ -503,7 +503,8 @@ class Files(Dataset):
             self._check_key(name, known)
         if len(self._schemas) == 1:
             return self._schemas[0][1], {}, None
-        names = self._heads(query.columns, known)
+        of_each = self._own_heads(query.columns)
+        names = _heads_of_all(query.columns, known, of_each)
         for path, schema in self._schemas:
             counts = Counter(schema.names)
             if twice := next((name for name in names or () if counts[name] > 1), None):
@@ -531,33 +532,23 @@ class Files(Dataset):
         }
         found = {name: self._field(name, query) for name in wanted}
         # A path is found in the struct, or the column, that each file has itself.
-        columns = query.columns or ()
-        ways_in = set(names or ()) - set(columns)
+        ways_in = set(names or ()) - set(query.columns or ())
         own = {
             name: seen.get(name)
             for name, (_, is_merged) in found.items()
-            if not is_merged or (name in ways_in and not self._is_one(name, columns))
+            if not is_merged or (name in ways_in and not self._is_one(name, of_each))
         }
         schema = pa.schema([field for field, _ in found.values()], self._schemas[0][1].metadata)
         return schema, own, whole if own else None
 
-    def _heads(self, columns: Sequence[str] | None, known: Sequence[str]) -> list[str] | None:
-        """The columns that are read for these in any file: "a.b" may be one, or a field of a."""
-        if columns is None:
-            return None
-        found = heads(columns, lambda: known) or []
-        for own in self._own_heads(columns):
-            found += [name for name in own if name in known]
-        return list(dict.fromkeys(found))
-
-    def _own_heads(self, columns: Sequence[str]) -> list[list[str]]:
-        """The same of each schema."""
+    def _own_heads(self, columns: Sequence[str] | None) -> list[list[str]]:
+        """The columns that are read for these in each schema: "a.b" may be one, or a field of a."""
         of = (partial(getattr, schema, "names") for _, schema in self._schemas)
         return [heads(columns, names) or [] for names in of]
 
-    def _is_one(self, name: str, columns: Sequence[str]) -> bool:
-        """Whether all files are read for these columns by this one, of one type."""
-        if not all(name in own for own in self._own_heads(columns)):
+    def _is_one(self, name: str, of_each: Sequence[Sequence[str]]) -> bool:
+        """Whether all files are read by this column, of one type."""
+        if not all(name in own for own in of_each):
             return False
         fields = [schema.field(name) for _, schema in self._schemas]
         return all(field.type == fields[0].type for field in fields)
@@ -656,6 +647,17 @@ def _naming(fragment: Any, found: Exception, error: Exception) -> Exception:
         )
     kind = type(error) if isinstance(error, OSError) else ValueError
     return kind(f"{fragment.path}: {text}")
+
+
+def _heads_of_all(
+    columns: Sequence[str] | None, known: Sequence[str], of_each: Sequence[Sequence[str]]
+) -> list[str] | None:
+    """The columns that are read for these in any file."""
+    if columns is None:
+        return None
+    found = heads(columns, lambda: known) or []
+    found += [name for own in of_each for name in own if name in known]
+    return list(dict.fromkeys(found))
 
 
 def features_of_all(schemas: Sequence[tuple[str, Any]]) -> list[str]:
