@@ -97,7 +97,7 @@ impl Batch {
     /// let options = BatchOptions::default().with_matrix(true).with_export(export);
     /// let mut batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
     /// let matrix = batch.matrix_mut().expect("a matrix");
-    /// let values = matrix.values.as_slice_mut::<f32>().expect("of its own memory");
+    /// let values = matrix.values.as_slice_mut::<f32>().expect("exclusive memory");
     /// values.iter_mut().for_each(|value| *value /= 10.0);
     /// assert_eq!(values[9], 0.9);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -290,7 +290,7 @@ impl PyArray {
         pickle::array(py, &self.array, &self.field, protocol)
     }
 
-    /// For copy.copy: memory of its own, without the values outside of a slice.
+    /// For copy.copy: an array in new memory, without the values outside of a slice.
     fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
         pickle::copied(py, &self.array, &self.field)
     }

@@ -106,7 +106,7 @@ fn maker<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     package.getattr(name)
 }
 
-/// The array in memory of its own, without the values outside of a slice.
+/// The array in new memory, without the values outside of a slice.
 pub(super) fn copied(py: Python<'_>, array: &ArrayRef, field: &Field) -> PyResult<PyArray> {
     let (schema, data) = array_state(py, array, field, 5)?;
     _unpickle_array(&schema, &data)

@@ -675,15 +675,14 @@ impl ManagedTensor {
     /// A pointer to the elements, and their number, if they are aligned `T`s in row-major order that the
     /// CPU can read. It is valid for as long as the tensor lives. Other code may write to them.
     pub(crate) fn run_of<T: Element>(&self) -> Result<(*const T, usize), Error> {
-        let (lowest, len, _) = self.view.elements()?;
+        let run = self.span_of()?;
         match self.row_major_obstacle().filter(|_| !self.is_contiguous()) {
             Some(reason) => Err(Error::CopyForbidden { reason, nbytes: self.nbytes() }),
-            None => Ok((lowest, len)),
+            None => Ok(run),
         }
     }
 
     /// A pointer to the lowest element, and the number of `T`s from there to the highest. As [`Self::run_of`], of any strides.
-    #[cfg(all(feature = "pyo3", feature = "ndarray"))]
     pub(crate) fn span_of<T: Element>(&self) -> Result<(*const T, usize), Error> {
         let (lowest, len, _) = self.view.elements()?;
         Ok((lowest, len))
