@@ -13,7 +13,7 @@ def narrowed(frame: Any, names: Sequence[str]) -> Any:
     """
     if not is_pandas_frame(frame):
         return None
-    columns, levels = names_of(frame)
+    columns, levels = frame_names(frame)
     if not set(names) <= {*columns, *levels}:
         return None
     lost = [
@@ -34,7 +34,7 @@ def narrowed(frame: Any, names: Sequence[str]) -> Any:
     return some.loc[:, [is_kept(at, name) for at, name in enumerate(columns)]]
 
 
-def names_of(frame: Any) -> tuple[list[str], list[str]]:
+def frame_names(frame: Any) -> tuple[list[str], list[str]]:
     """pyarrow's names of the columns of a frame of pandas, and of the levels of its index."""
     columns = [str(name) for name in frame.columns]
     levels = [
@@ -58,10 +58,8 @@ def converts(frame: Any) -> bool:
     return True
 
 
-def explained(data: Any, error: BaseException) -> BaseException:
+def explained(data: Any, error: OverflowError) -> OverflowError:
     """The error of a conversion, with the column of pandas that has too large an integer."""
-    if not isinstance(error, OverflowError):
-        return error
     frame = data.to_frame(name=data.name) if _is_pandas_series(data) else data
     if not is_pandas_frame(frame):
         return error

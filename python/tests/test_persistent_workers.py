@@ -305,7 +305,7 @@ def test_late_workers_that_were_told_more_than_is_kept_say_so(epochs):
 
 
 def test_late_workers_of_several_loaders_of_a_dataset(epochs):
-    """Each DataLoader has epochs of its own."""
+    """Each DataLoader counts its own epochs."""
     dataset = Late(TABLE, {1}, **OPTIONS)
     first, second = persistent(dataset), persistent(dataset)
     assert [run(first) for _ in range(2)] == epochs[:2]

@@ -45,7 +45,7 @@ def _emptied_part(data: Any) -> Any:
 
 
 def _emptied_frame(frame: Any) -> Any:
-    """A table in which columns of Python's objects, and those that nobody may read, are nulls."""
+    """A table in which columns of Python's objects, and those that do not convert, are nulls."""
     if not is_pandas_frame(frame):
         return None
     empty = frame.iloc[:0].copy()
@@ -54,7 +54,7 @@ def _emptied_frame(frame: Any) -> Any:
             empty.isetitem(at, empty.iloc[:, at].astype(object))
     try:
         return reader_of(empty).read_all()
-    except (NotImplementedError, TypeError, ValueError):  # of an index that nobody may read
+    except (NotImplementedError, TypeError, ValueError):  # of an index that does not convert
         return None
 
 

@@ -4,8 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from .. import _core
-from .._frames import is_pandas_frame
-from .._frames import names_of as _names_of_frame
+from .._frames import frame_names, is_pandas_frame
 
 #: What DuckDB's classes are from, by its version.
 _DUCKDB = ("duckdb", "_duckdb")
@@ -24,7 +23,7 @@ def library_of(data: Any) -> str:
 def names_of(data: Any) -> list[str] | None:
     """The columns of a source whose types are not known before it is read, if it tells them."""
     if is_pandas_frame(data):
-        columns, levels = _names_of_frame(data)
+        columns, levels = frame_names(data)
         return columns + levels
     if library_of(data) in _DUCKDB and hasattr(data, "columns"):
         return list(data.columns)

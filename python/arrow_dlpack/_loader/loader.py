@@ -471,12 +471,14 @@ class Loader(Loop, Generic[Batch_co]):
         options, of_parts = self._options, is_function(self._data)
         categories = options.wanted.categories
         if any(wish.words is None for wish in categories.values()):
-            data = open_part(self._data, 0, 1) if of_parts else self._data
-            if of_parts and data is None:  # no rows now, and no words; a later epoch may have some
+            if not of_parts:
+                source = self._of_data()
+            elif (data := open_part(self._data, 0, 1)) is not None:
+                source = source_of(data)
+            else:  # no rows now, and no words; a later epoch may have some
                 own = categories.items()
                 none = {name: replace(wish, words=wish.words or ()) for name, wish in own}
                 return options.with_words(none)
-            source = source_of(data) if of_parts else self._of_data()
             known = scanned(source, options.query, of_parts)
             options = self._options = options.with_words(known)
         return options

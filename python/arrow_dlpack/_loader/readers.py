@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from .. import _core
-from .._frames import explained, is_pandas_frame, names_of, narrowed
+from .._frames import explained, frame_names, is_pandas_frame, narrowed
 
 
 class Made:
@@ -154,7 +154,7 @@ class _Narrowed:
         try:
             return self._frame.__arrow_c_stream__(requested_schema)
         except (ArithmeticError, NotImplementedError, TypeError, ValueError):
-            pa, known = import_module("pyarrow"), list(chain(*names_of(self._frame)))
+            pa, known = import_module("pyarrow"), list(chain(*frame_names(self._frame)))
             needed = heads(self._columns, lambda: known) or []
             if self._is_named is not None:
                 schema = pa.schema([pa.field(name, pa.null()) for name in known])

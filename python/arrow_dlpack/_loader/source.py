@@ -214,6 +214,10 @@ def joined(
     return Made(target, batches())
 
 
+def _columns_of(query: Query) -> tuple[str, ...] | None:
+    return None if query.columns is None else tuple(query.columns)
+
+
 class Stream(Source):
     """An iterator of batches, tables or frames, of which the first one decides the types."""
 
@@ -240,8 +244,7 @@ class Stream(Source):
         return None
 
     def _told(self, query: Query) -> dict[str, Any]:
-        of = None if query.columns is None else tuple(query.columns)
-        return super()._told(query) or of_types(self._begun_as.get(of), query)
+        return super()._told(query) or of_types(self._begun_as.get(_columns_of(query)), query)
 
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
         source = self._parts(columns)
@@ -270,8 +273,8 @@ class Stream(Source):
             names = list(dict.fromkeys([*names, *named]))
         schema = of_stream(head_of(schema, names))
         # Later batches may say what nulls are.
-        of = None if query.columns is None else tuple(query.columns)
-        self._begun_as[of] = None if any(has_nulls(own.type) for own in schema) else schema
+        has_null_types = any(has_nulls(own.type) for own in schema)
+        self._begun_as[_columns_of(query)] = None if has_null_types else schema
         batches = conformed(chain(begun, parts), schema, names, self._told_parts)
         return Made(schema, recorded(reading, batches))
 
@@ -319,7 +322,7 @@ class Several(Source):
             raise ValueError(
                 "the source has no batches, and so no columns: pass a table without rows"
             )
-        of = None if query.columns is None else tuple(query.columns)
+        of = _columns_of(query)
         if of not in self._schemas:
             self._schemas[of] = [self._schema(at, query) for at in range(len(self._parts))]
         return self._schemas[of]
