@@ -319,6 +319,7 @@ mod alloc;
 mod arrow_types;
 mod copy;
 mod error;
+mod exported;
 mod fence;
 mod kernels;
 mod layout;

@@ -432,7 +432,7 @@ fn what_cannot_be_is_refused_when_they_are_opened() {
     assert_eq!(both, missing(&["a", "z"]));
     assert_eq!(both.to_string(), r#"there are no columns "a", "z" among ["x", "y"]"#);
     let twice = refused(&batch, options().with_columns(["x", "x"]));
-    assert_eq!(twice, Error::NameTwice("x".to_owned()));
+    assert_eq!(twice, Error::AskedTwice("x".to_owned()));
     let only_label = options().with_columns(["x"]).with_label("x").with_matrix(true);
     assert_eq!(refused(&batch, only_label), Error::NoColumns);
 

@@ -79,8 +79,8 @@ fn check(batch: &Batch) {
 #[test]
 fn every_form_has_each_row_once() {
     let forms = BatchOptions::default()
-        .with_column("pair", of(Form::Dense(None)))
-        .with_column("name", of(Form::Arrow));
+        .with_column_options("pair", of(Form::Dense(None)))
+        .with_column_options("name", of(Form::Arrow));
     for size in [None, Some(1), Some(3), Some(4), Some(100)] {
         for prefetch in [0, 2] {
             let options = forms.clone().with_batch_size(size).with_prefetch(prefetch);
@@ -110,8 +110,8 @@ fn a_padded_column_has_a_width_and_a_dtype_of_its_own_and_so_has_the_label() {
         .with_label("pair")
         .with_batch_size(4)
         .with_export(ExportOptions::default().with_dtype(DLDataType::INT32))
-        .with_column("tokens", tokens)
-        .with_column("pair", of(Form::Ragged));
+        .with_column_options("tokens", tokens)
+        .with_column_options("pair", of(Form::Ragged));
     let batch = open(&options).unwrap().next().unwrap().unwrap();
     let Some(BatchColumn::Padded(padded, field)) = batch.column("tokens") else { panic!("padded") };
     assert_eq!((padded.values.shape(), padded.values.dtype()), (&[4, 2][..], DLDataType::FLOAT32));
@@ -127,11 +127,11 @@ fn a_padded_column_has_a_width_and_a_dtype_of_its_own_and_so_has_the_label() {
         .with_columns(["x"])
         .with_label("tokens")
         .with_matrix(true)
-        .with_column("tokens", of(Form::Pad(pad)));
+        .with_column_options("tokens", of(Form::Pad(pad)));
     let batch = open(&matrix).unwrap().next().unwrap().unwrap();
     assert!(matches!(&batch.features, Features::Matrix(_)));
     assert!(matches!(batch.label(), Some(BatchColumn::Padded(..))));
-    let error = open(&matrix.with_column("x", of(Form::Tensor))).unwrap_err();
+    let error = open(&matrix.with_column_options("x", of(Form::Tensor))).unwrap_err();
     assert!(matches!(error, Error::InvalidOptions(_)), "{error}");
 }
 
@@ -142,7 +142,7 @@ fn what_a_column_becomes_does_not_depend_on_its_values() {
         other => panic!("{other:?}"),
     };
     let one = |name: &str| BatchOptions::default().with_columns([name]);
-    let (name, error) = refused(&one("pair").with_column("pair", of(Form::Tensor)));
+    let (name, error) = refused(&one("pair").with_column_options("pair", of(Form::Tensor)));
     assert_eq!((name.as_str(), matches!(error, Error::UnsupportedType { .. })), ("pair", true));
     let (name, error) = refused(&one("pair").with_matrix(true));
     assert_eq!((name.as_str(), matches!(error, Error::UnsupportedType { .. })), ("pair", true));
@@ -150,11 +150,12 @@ fn what_a_column_becomes_does_not_depend_on_its_values() {
     assert_eq!(name, "name");
     assert!(open(&one("pair")).is_ok());
 
-    let mut batches = open(&one("tokens").with_column("tokens", of(Form::Dense(None)))).unwrap();
+    let mut batches =
+        open(&one("tokens").with_column_options("tokens", of(Form::Dense(None)))).unwrap();
     let Err(Error::Column { error, .. }) = batches.next().unwrap() else { panic!("uneven") };
-    assert_eq!(*error, Error::UnevenRows { row: 1, length: 1, expected: 0 });
+    assert_eq!(*error, Error::RowLength { row: 1, length: 1, expected: 0 });
 
-    let error = open(&one("x").with_column("tokens", of(Form::Ragged))).unwrap_err();
+    let error = open(&one("x").with_column_options("tokens", of(Form::Ragged))).unwrap_err();
     assert!(
         matches!(&error, Error::NoSuchColumns { missing, .. } if missing == &["tokens"]),
         "{error}"
@@ -168,7 +169,7 @@ fn a_mask_of_rows_and_the_nulls_of_one_column() {
     let batch = RecordBatch::try_from_iter([("tokens", lists)]).unwrap();
     let schema = batch.schema();
     let padded = of(Form::Pad(PadOptions::default())).with_nulls(NullPolicy::Masked);
-    let options = BatchOptions::default().with_column("tokens", padded);
+    let options = BatchOptions::default().with_column_options("tokens", padded);
     let reader = RecordBatchIterator::new([Ok(batch)], schema);
     let batch = Batches::try_new(reader, &options).unwrap().next().unwrap().unwrap();
     let Some(BatchColumn::Padded(padded, _)) = batch.column("tokens") else { panic!("padded") };
@@ -182,7 +183,7 @@ fn a_label_keeps_its_type_where_nulls_become_nan() {
     let label_of = |name: &str, own: Option<NullPolicy>| {
         let nan = ExportOptions::default().with_nulls(NullPolicy::Nan);
         let options = BatchOptions::default().with_export(nan).with_label(name);
-        let options = options.with_column(name, ColumnOptions::default().with_nulls(own));
+        let options = options.with_column_options(name, ColumnOptions::default().with_nulls(own));
         open(&options.with_columns(["x", "pair"])).unwrap().next().unwrap().unwrap()
     };
     let batch = label_of("x", None);
@@ -214,7 +215,7 @@ fn several_labels_come_in_their_order_and_each_keeps_its_type() {
 fn rows_are_handed_on_without_a_copy_where_they_are_of_one_chunk() {
     let options = BatchOptions::default()
         .with_columns(["name"])
-        .with_column("name", of(Form::Arrow))
+        .with_column_options("name", of(Form::Arrow))
         .with_export(ExportOptions::default().with_copy(CopyPolicy::Never));
     assert_eq!(open(&options).unwrap().map(Result::unwrap).count(), 3);
     let error = open(&options.with_batch_size(100)).unwrap().next().unwrap().unwrap_err();
@@ -238,8 +239,9 @@ fn codes_in_lists_are_refused_and_handed_on_as_they_are() {
     let physical = ExportOptions::default().with_physical(true);
     let options = BatchOptions::default().with_export(physical);
     assert!(matches!(open(&options), Err(Error::Column { name, .. }) if name == "lists"));
-    let options =
-        options.with_column("lists", of(Form::Arrow)).with_column("words", of(Form::Arrow));
+    let options = options
+        .with_column_options("lists", of(Form::Arrow))
+        .with_column_options("words", of(Form::Arrow));
     let made = open(&options).unwrap().next().unwrap().unwrap();
     for (name, field) in ["lists", "words"].into_iter().zip(batch.schema().fields()) {
         let Some(BatchColumn::Arrow(array, _)) = made.column(name) else { panic!("Arrow") };
@@ -266,7 +268,7 @@ fn dense_lists_have_the_length_that_was_asked_for_in_every_batch() {
             BatchOptions::default()
                 .with_matrix(matrix)
                 .with_export(ExportOptions::default().with_nulls(NullPolicy::fill(0)))
-                .with_column("tokens", of(Form::Dense(length)))
+                .with_column_options("tokens", of(Form::Dense(length)))
         };
         let shape = |batch: Result<Batch, Error>| {
             let batch = batch.unwrap();
@@ -283,7 +285,7 @@ fn dense_lists_have_the_length_that_was_asked_for_in_every_batch() {
         let mut batches = Batches::try_new(lists_after_nulls([4, 4]), &options(Some(3))).unwrap();
         assert_eq!(shape(batches.next().unwrap()), [2, 3]);
         let Some(Err(Error::Column { error, .. })) = batches.next() else { panic!("uneven") };
-        assert!(matches!(*error, Error::UnevenRows { length: 4, expected: 3, .. }), "{error}");
+        assert!(matches!(*error, Error::RowLength { length: 4, expected: 3, .. }), "{error}");
     }
 }
 
@@ -293,14 +295,14 @@ fn dense_lists_have_one_length_in_all_batches() {
     let rows = [2, 2, 3].map(|length| Some(vec![Some(1); length]));
     let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(rows));
     let batch = RecordBatch::try_from_iter([("tokens", lists)]).unwrap();
-    let options = BatchOptions::default().with_column("tokens", of(Form::Dense(None)));
+    let options = BatchOptions::default().with_column_options("tokens", of(Form::Dense(None)));
     for size in [1, 2, 3] {
         let reader = RecordBatchIterator::new([Ok(batch.clone())], batch.schema());
         let mut batches = Batches::try_new(reader, &options.clone().with_batch_size(size)).unwrap();
         let Some(Err(Error::Column { error, .. })) = batches.find(Result::is_err) else {
             panic!("uneven")
         };
-        assert!(matches!(*error, Error::UnevenRows { length: 3, expected: 2, .. }), "{error}");
+        assert!(matches!(*error, Error::RowLength { length: 3, expected: 2, .. }), "{error}");
     }
 }
 
@@ -310,7 +312,7 @@ fn a_length_is_for_lists_and_is_that_of_their_type() {
         open(
             &BatchOptions::default()
                 .with_columns([name])
-                .with_column(name, of(Form::Dense(length))),
+                .with_column_options(name, of(Form::Dense(length))),
         )
     };
     let Err(Error::Column { error, .. }) = open("x", Some(3)) else { panic!("numbers") };

@@ -227,7 +227,7 @@ fn an_error_names_the_first_row_of_another_length_and_both_lengths() {
         [Arc::new(lists(&[Some(&[1, 2]), Some(&[3, 4])])), Arc::new(lists(&[Some(&[5])]))];
     let field = field_of(&chunks[0]);
     let error = export::tensor((&chunks[..], &field), &ExportOptions::default()).unwrap_err();
-    assert_eq!(error, Error::UnevenRows { row: 2, length: 1, expected: 2 });
+    assert_eq!(error, Error::RowLength { row: 2, length: 1, expected: 2 });
     assert!(error.is_type_refusal());
     assert!(error.to_string().contains("export::padded"), "{error}");
 }

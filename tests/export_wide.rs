@@ -70,7 +70,7 @@ fn dense_lists_of_batches_keep_their_length() -> Result<(), Box<dyn std::error::
                 .with_nulls(NullPolicy::fill(0.0))
                 .with_dtype(DLDataType::FLOAT32),
         )
-        .with_column("l", ColumnOptions::default().with_form(Form::Dense(Some(2))));
+        .with_column_options("l", ColumnOptions::default().with_form(Form::Dense(Some(2))));
     let mut batches = Batches::try_new(RecordBatchIterator::new(read, schema), &options)?;
     let mut next = || batches.next().expect("a batch");
     let matrix = next()?;
@@ -80,6 +80,6 @@ fn dense_lists_of_batches_keep_their_length() -> Result<(), Box<dyn std::error::
     let Error::Column { error, .. } = next().expect_err("another length") else {
         panic!("no column")
     };
-    assert_eq!(*error, Error::UnevenRows { row: 0, length: 1, expected: 2 });
+    assert_eq!(*error, Error::RowLength { row: 0, length: 1, expected: 2 });
     Ok(())
 }

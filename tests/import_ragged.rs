@@ -272,7 +272,7 @@ fn offsets_that_are_none_are_refused() {
     let small = asking_for(DataType::Binary);
     let large = asking_for(DataType::LargeBinary);
     let none = Producer::vector::<i32>(&[]);
-    assert_eq!(problem(none, &any), OffsetsProblem::None);
+    assert_eq!(problem(none, &any), OffsetsProblem::Missing);
     let floats = Producer::vector(&[0.0f32, 1.0]);
     assert_eq!(problem(floats, &any), OffsetsProblem::Dtype(DLDataType::FLOAT32));
     let bools = Producer::bytes(dtype(6, 8, 1), &[0, 1], &[2], &[1]);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, FixedSizeListArray, Float64Array, Int16Array, RecordBatch,
-    TimestampMicrosecondArray, types,
+    Array, ArrayRef, BooleanArray, DictionaryArray, FixedSizeListArray, Float64Array, Int8Array,
+    Int16Array, RecordBatch, StringArray, TimestampMicrosecondArray, types,
 };
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{
@@ -93,12 +93,12 @@ fn a_table_is_made_of_all_its_tensors_or_of_none() {
     assert_eq!(error, Error::DuplicateName("a".into()));
     let two = Producer::vector(&[1i64, 2]);
     let error = fails(vec![("a", three()), ("b", two)], CopyPolicy::IfNeeded);
-    let unequal = Error::UnequalRows { name: "b".into(), rows: 2, expected: 3 };
+    let unequal = Error::ColumnLength { name: "b".into(), rows: 2, expected: 3 };
     assert_eq!(error, unequal);
     assert_eq!(error.to_string(), "column \"b\" has 2 rows, but the first column has 3");
     let scalar = Producer { ndim: 0, ..Producer::vector(&[1i64]) };
     let error = fails(vec![("a", scalar), ("b", three())], CopyPolicy::IfNeeded);
-    assert_eq!(error, Error::UnequalRows { name: "b".into(), rows: 3, expected: 1 });
+    assert_eq!(error, Error::ColumnLength { name: "b".into(), rows: 3, expected: 1 });
 
     let strange = Producer { dtype: dtype(3, 32, 1), ..three() };
     let error = fails(vec![("a", three()), ("b", strange)], CopyPolicy::IfNeeded);
@@ -309,7 +309,11 @@ fn the_columns_of_a_table_come_back_with_their_names_types_and_nulls() {
         rows.map(|row| row.map(Vec::from)),
         2,
     );
-    let columns: [(&str, ArrayRef); 5] = [
+    let words = StringArray::from(vec!["c", "b", "a"]);
+    let words =
+        DictionaryArray::new(Int8Array::from(vec![Some(2), None, Some(0)]), Arc::new(words));
+    let columns: [(&str, ArrayRef); 6] = [
+        ("words", Arc::new(words)),
         ("int", Arc::new(Int16Array::from(vec![Some(1), None, Some(3)]))),
         ("float", Arc::new(Float64Array::from(vec![0.5, 1.5, f64::NAN]))),
         ("bool", Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)]))),
@@ -325,12 +329,40 @@ fn the_columns_of_a_table_come_back_with_their_names_types_and_nulls() {
         RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)))
             .unwrap();
     let options = ExportOptions::default().with_nulls(NullPolicy::Masked).with_physical(true);
-    let made = export::columns(&batch, &options).unwrap().into_iter();
-    let back = made.map(|(field, made)| (field, made.values, made.mask)).collect();
-    let again = import::columns(back, &ImportOptions::default()).unwrap();
+    let made = export::columns(&batch, &options).unwrap();
+    let again = import::columns(made, &ImportOptions::default()).unwrap();
     assert_eq!(again.schema(), batch.schema());
     for (again, column) in again.columns().iter().zip(batch.columns()) {
         let words = |array: &ArrayRef| format!("{array:?}");
         assert_eq!(words(again), words(column));
     }
+}
+
+#[test]
+fn a_dictionary_of_a_column_has_its_codes_and_is_of_its_type() {
+    let words: DictionaryArray<types::Int8Type> = vec!["a", "b"].into_iter().collect();
+    let words: ArrayRef = Arc::new(words);
+    let batch = RecordBatch::try_from_iter([("words", words)]).unwrap();
+    let codes = ExportOptions::default().with_physical(true);
+    let made = || export::columns(&batch, &codes).unwrap();
+    let other = |array: ArrayRef| {
+        let mut columns = made();
+        columns[0].1.dictionary = Some(array);
+        import::columns(columns, &ImportOptions::default())
+    };
+    assert_eq!(other(Arc::new(StringArray::from(vec!["a", "b"]))).unwrap(), batch);
+    let wrong: [ArrayRef; 2] =
+        [Arc::new(StringArray::from(vec!["a"])), Arc::new(Int8Array::from(vec![1, 2]))];
+    for values in wrong {
+        let Err(Error::Column { name, error }) = other(values) else { panic!("made") };
+        assert!(name == "words" && matches!(*error, Error::InvalidArray(_)), "{error}");
+    }
+
+    // Any tensor is a column, of the field that is said.
+    let scores = export::array(&Float64Array::from(vec![0.5, 1.5])).unwrap();
+    let field = Arc::new(Field::new("score", DataType::Float64, false));
+    let column = vec![(Arc::clone(&field), scores.into())];
+    let made = import::columns(column, &ImportOptions::default()).unwrap();
+    assert_eq!(made.schema().fields().to_vec(), [field]);
+    assert_eq!(made.column(0).as_primitive::<types::Float64Type>().values(), &[0.5, 1.5]);
 }

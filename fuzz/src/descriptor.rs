@@ -236,7 +236,7 @@ fn table(u: &mut Unstructured<'_>, one: ManagedTensor, copy: CopyPolicy) -> Resu
         Ok(batch) => {
             assert!(same && batch.num_columns() == 2);
         }
-        Err(Error::UnequalRows { .. }) => assert!(!same),
+        Err(Error::ColumnLength { .. }) => assert!(!same),
         Err(_) => {}
     }
     settle(watch, &producer);

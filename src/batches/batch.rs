@@ -110,7 +110,7 @@ impl Batch {
         }
     }
 
-    /// [`Self::matrix`], by value; without one the batch back.
+    /// [`Self::matrix`], by value; [`Self::features`] are the rest of what a batch may have.
     ///
     /// ```
     /// use arrow_array::{RecordBatchIterator, record_batch};
@@ -126,14 +126,11 @@ impl Batch {
     /// assert_eq!((values.map(<[_]>::len), shape), (Some(10), &[5, 2][..]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// The batch, if there is a tensor for each column.
-    pub fn into_matrix(self) -> Result<BatchTensor, Box<Self>> {
+    #[must_use]
+    pub fn into_matrix(self) -> Option<BatchTensor> {
         match self.features {
-            Features::Matrix(matrix) => Ok(matrix),
-            features @ Features::Columns(_) => Err(Box::new(Self { features, ..self })),
+            Features::Matrix(matrix) => Some(matrix),
+            Features::Columns(_) => None,
         }
     }
 

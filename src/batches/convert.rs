@@ -83,7 +83,7 @@ impl ColumnForm {
         let refused = match field.data_type() {
             DataType::FixedSizeList(_, size) => match usize::try_from(*size).unwrap_or(0) {
                 length if length == expected => return Ok(OnceLock::from(expected)),
-                length => Error::UnevenRows { row: 0, length, expected },
+                length => Error::RowLength { row: 0, length, expected },
             },
             other if arrow_types::is_list(other) => return Ok(OnceLock::from(expected)),
             _ => Error::InvalidOptions("the length of Dense is for columns of lists"),

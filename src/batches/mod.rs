@@ -121,7 +121,7 @@ impl Batches {
     ///
     /// # Errors
     ///
-    /// `InvalidOptions`; `NoSuchColumns`, `SeveralColumns` and `NameTwice`; `NoThread`; the errors of a conversion of this schema,
+    /// `InvalidOptions`; `NoSuchColumns`, `SeveralColumns` and `AskedTwice`; `NoThread`; the errors of a conversion of this schema,
     /// see [`export::tensor`](crate::export::tensor). The iterator returns the same errors for the values of the
     /// rows, and `Reader` with the reader's error as its source.
     pub fn try_new(

@@ -71,7 +71,7 @@ pub struct BatchOptions {
 ///
 /// let tokens = ColumnOptions::default().with_form(Form::Pad(PadOptions::default().with_max_length(512)));
 /// let price = ColumnOptions::default().with_dtype(DLDataType::FLOAT32);
-/// let options = BatchOptions::default().with_column("tokens", tokens).with_column("price", price);
+/// let options = BatchOptions::default().with_column_options("tokens", tokens).with_column_options("price", price);
 /// assert_eq!(options.column_options.len(), 2);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -119,7 +119,7 @@ impl ColumnOptions {
     /// let schema = table.schema();
     /// let reader = RecordBatchIterator::new([Ok(table)], schema);
     /// let padded = ColumnOptions::default().with_form(Form::Pad(PadOptions::default()));
-    /// let options = BatchOptions::default().with_column("text", padded);
+    /// let options = BatchOptions::default().with_column_options("text", padded);
     /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
     /// let Some(BatchColumn::Padded(padded, _)) = batch.column("text") else { panic!("not padded") };
     /// assert_eq!(padded.values.shape(), [3, 3]);
@@ -140,7 +140,7 @@ impl ColumnOptions {
     /// // float32, but for the column of ids.
     /// let floats = ExportOptions::default().with_dtype(DLDataType::FLOAT32);
     /// let ids = ColumnOptions::default().with_dtype(DLDataType::INT64);
-    /// let options = BatchOptions::default().with_export(floats).with_column("id", ids);
+    /// let options = BatchOptions::default().with_export(floats).with_column_options("id", ids);
     /// # assert_eq!(options.column_options[0].1.dtype, Some(DLDataType::INT64));
     /// ```
     #[must_use]
@@ -160,7 +160,7 @@ impl ColumnOptions {
     /// let schema = table.schema();
     /// let reader = RecordBatchIterator::new([Ok(table)], schema);
     /// let x = ColumnOptions::default().with_nulls(NullPolicy::fill(-1));
-    /// let options = BatchOptions::default().with_column("x", x);
+    /// let options = BatchOptions::default().with_column_options("x", x);
     /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
     /// assert_eq!(batch.tensor("x").expect("a tensor").values.as_slice::<i32>(), Some(&[1, -1][..]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -336,14 +336,14 @@ impl BatchOptions {
     /// let schema = table.schema();
     /// let reader = RecordBatchIterator::new([Ok(table)], schema);
     /// let x = ColumnOptions::default().with_dtype(DLDataType::INT64);
-    /// let options = BatchOptions::default().with_column("x", x);
+    /// let options = BatchOptions::default().with_column_options("x", x);
     /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
     /// assert_eq!(batch.tensor("x").expect("a tensor").values.dtype(), DLDataType::INT64);
     /// assert_eq!(batch.tensor("y").expect("a tensor").values.dtype(), DLDataType::INT32);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn with_column(mut self, name: impl Into<String>, options: ColumnOptions) -> Self {
+    pub fn with_column_options(mut self, name: impl Into<String>, options: ColumnOptions) -> Self {
         self.column_options.push((name.into(), options));
         self
     }
@@ -495,7 +495,7 @@ impl BatchOptions {
         let mut names = HashMap::new();
         match features.iter().find_map(|at| names.insert(name(at), at).map(|first| (first, at))) {
             Some((first, at)) if !self.matrix => Err(match first == at {
-                true => Error::NameTwice(name(at).clone()),
+                true => Error::AskedTwice(name(at).clone()),
                 false => Error::SeveralColumns { name: name(at).clone(), count: 2 },
             }),
             _ if self.matrix && features.is_empty() => Err(Error::NoColumns),

@@ -55,7 +55,7 @@ pub enum OffsetsProblem {
     Dtype(DLDataType),
     /// There are no offsets: even without rows there must be one.
     #[error("there are none, but there must be one more than rows")]
-    None,
+    Missing,
     /// An offset is negative.
     #[error("offset {index} is {offset}")]
     Negative {

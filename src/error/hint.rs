@@ -240,7 +240,7 @@ impl Error {
                 }
                 _ => Hint::Physical(*dtype),
             },
-            Self::UnevenRows { .. } => Hint::RaggedOrPadded,
+            Self::RowLength { .. } => Hint::RaggedOrPadded,
             Self::OffsetDoesNotFit { .. } => Hint::LongOffsets,
             Self::NotRows { .. } => Hint::TypeOfRows,
             Self::CopyForbidden { reason: CopyReason::Permuted, .. } => Hint::Permuted,
@@ -292,7 +292,7 @@ mod tests {
             },
             Error::NotJustNumbers { data_type, dtype },
             Error::NotJustNumbers { data_type: DataType::Decimal32(9, 2), dtype },
-            Error::UnevenRows { row: 1, length: 2, expected: 3 },
+            Error::RowLength { row: 1, length: 2, expected: 3 },
             Error::OffsetDoesNotFit { offset: 1 << 40, dtype },
             Error::NotRows { field: field.into() },
             Error::CopyForbidden { reason: CopyReason::Permuted, nbytes: 8 },

@@ -46,7 +46,7 @@ impl ErrorKind {
             | Error::MalformedExtension { .. }
             | Error::UnsupportedDtype { .. }
             | Error::RowTooLarge { .. }
-            | Error::UnevenRows { .. } => Self::Type,
+            | Error::RowLength { .. } => Self::Type,
             Error::CannotCast { .. }
             | Error::UnknownDtype(_)
             | Error::FillDoesNotFit { .. }
@@ -60,7 +60,7 @@ impl ErrorKind {
             | Error::InvalidOptions(_)
             | Error::BadDestination(_)
             | Error::OffsetDoesNotFit { .. } => Self::Value,
-            Error::NoSuchColumns { .. } | Error::SeveralColumns { .. } | Error::NameTwice(_) => {
+            Error::NoSuchColumns { .. } | Error::SeveralColumns { .. } | Error::AskedTwice(_) => {
                 Self::Name
             }
             Error::DifferentDictionaries { .. }
@@ -75,7 +75,7 @@ impl ErrorKind {
             | Error::NotRows { .. }
             | Error::WrongRank { .. }
             | Error::DuplicateName(_)
-            | Error::UnequalRows { .. }
+            | Error::ColumnLength { .. }
             | Error::BadOffsets(_)
             | Error::BadLengths(_)
             | Error::BadMask(_)

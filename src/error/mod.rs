@@ -200,7 +200,7 @@ pub enum Error {
         "row {row} has {length} values, and the rows before it have {expected}: {}",
         self.advice()
     )]
-    UnevenRows {
+    RowLength {
         /// The first row that differs.
         row: usize,
         /// Its length.
@@ -261,7 +261,7 @@ pub enum Error {
         /// The names of the columns.
         names: Vec<String>,
     },
-    /// Several columns have the requested name.
+    /// Several columns have the requested name, which therefore stands for none of them.
     #[error("{count} columns are called {}", Names(&[name]))]
     SeveralColumns {
         /// The name.
@@ -271,7 +271,7 @@ pub enum Error {
     },
     /// A column is asked for twice, where its name stands for one.
     #[error("the column {} is asked for twice", Names(&[.0]))]
-    NameTwice(String),
+    AskedTwice(String),
     /// A batch has another number of columns than the schema.
     #[error("the schema has {fields} fields, but there is a batch of {columns} columns")]
     ColumnCount {
@@ -349,12 +349,12 @@ pub enum Error {
         /// Number of the matrix's columns.
         columns: usize,
     },
-    /// Two columns have this name.
+    /// Two of the names that the columns of a new table are to have are equal.
     #[error("several columns are named {0:?}")]
     DuplicateName(String),
     /// The columns of a table differ in length.
     #[error("column {name:?} has {rows} rows, but the first column has {expected}")]
-    UnequalRows {
+    ColumnLength {
         /// The first column that differs.
         name: String,
         /// Its number of rows.

@@ -82,7 +82,7 @@ impl DenseLists {
         let found = length_of(&rows, length.known());
         let found = match found {
             // If the items have no tensor form, ragged and padded would refuse them too: say that instead.
-            Err(uneven @ Error::UnevenRows { .. }) => {
+            Err(uneven @ Error::RowLength { .. }) => {
                 return Err(match Lists::plan(rows, options) {
                     Err(error @ Error::UnsupportedType { .. }) => error,
                     _ => uneven,
@@ -157,7 +157,7 @@ fn length_of(chunks: &[Rows], known: Option<usize>) -> Result<Option<usize>, Err
             }
             let expected = *found.get_or_insert(length);
             if length != expected {
-                return Err(Error::UnevenRows { row: first + at, length, expected });
+                return Err(Error::RowLength { row: first + at, length, expected });
             }
         }
         first += count;
@@ -191,7 +191,7 @@ pub(crate) fn fixed_size(
         let length = bounds.range(row).len();
         let expected = *found.get_or_insert(length);
         if length != expected {
-            return Err(Error::UnevenRows { row, length, expected });
+            return Err(Error::RowLength { row, length, expected });
         }
     }
     let length = length.settle(found);

@@ -59,6 +59,7 @@ mod table;
 use arrow_array::Array;
 use arrow_schema::{Field, FieldRef};
 
+pub use crate::exported::Exported;
 use crate::{Error, ManagedTensor, Plan, ffi::DLDataType};
 
 pub(crate) use dense_lists::{RowLength, fixed_size};
@@ -68,7 +69,7 @@ pub(crate) use destination::{OutBuffer, prepare_into};
 pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
 pub use options::{ExportOptions, NullPolicy, Order};
 pub use padded::{Longer, PadOptions, Padded, PreparedPadded, Side, padded, prepare_padded};
-pub use prepare::{Exported, Prepared, PreparedColumns, prepare, prepare_columns};
+pub use prepare::{Prepared, PreparedColumns, prepare, prepare_columns};
 pub(crate) use prepare::{prepare_by_type, prepare_column, prepare_dense, share};
 pub(crate) use primitive::vector;
 pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
@@ -170,7 +171,7 @@ pub fn array(array: &dyn Array) -> Result<ManagedTensor, Error> {
 ///
 /// # Errors
 ///
-/// As [`to_dlpack`]; `InvalidOptions` with [`NullPolicy::Masked`]; `UnevenRows` for lists that differ in length; for tables
+/// As [`to_dlpack`]; `InvalidOptions` with [`NullPolicy::Masked`]; `RowLength` for lists that differ in length; for tables
 /// wrapped in `Column`, with `ManyValues` for columns of tensors whose axes are permuted, and `NoColumns`; `NoSuchRow`.
 pub fn tensor<'a, F>(
     source: impl IntoSource<'a, F>,

@@ -19,6 +19,7 @@ use super::{
 use crate::alloc::Unwritten;
 use crate::chunks::column;
 use crate::error::Refusals;
+use crate::exported::Exported;
 use crate::{CopyReason, Error, ManagedTensor, Plan, arrow_types, ffi::DLDataType};
 
 /// A planned conversion that has not run yet.
@@ -39,18 +40,6 @@ pub(super) enum Kind {
     /// A column of lists of one length.
     DenseLists(Box<DenseLists>),
     Matrix(Box<Matrix>),
-}
-
-/// The result of [`Prepared::run`].
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Exported {
-    /// The values.
-    pub values: ManagedTensor,
-    /// The validity of the values, as booleans of the same shape; with [`NullPolicy::Masked`] only.
-    pub mask: Option<ManagedTensor>,
-    /// The values of the dictionary, if `values` are its codes.
-    pub dictionary: Option<ArrayRef>,
 }
 
 /// Plans what [`tensor`](super::tensor) does, and [`mask`](super::mask) too with [`NullPolicy::Masked`], without

@@ -73,7 +73,7 @@ pub enum Source<'a> {
     note = "they are those of arrow 59, the crates that `arrow_dlpack::{{arrow_array, arrow_schema}}` hand on: arrays of \
             another version of arrow are other types to the compiler"
 )]
-pub trait IntoSource<'a, Form> {
+pub trait IntoSource<'a, Marker> {
     /// The source.
     ///
     /// ```

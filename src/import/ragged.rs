@@ -128,7 +128,7 @@ impl RaggedImport {
     ) -> Result<ArrayRef, Error> {
         let offsets = read_offsets::<O>(offsets, &self.offsets)?;
         if offsets.is_empty() {
-            return Err(Error::BadOffsets(OffsetsProblem::None));
+            return Err(Error::BadOffsets(OffsetsProblem::Missing));
         }
         Bounds::Offsets(Numbers::new(&offsets)).check(self.values.len)?;
         let offsets = OffsetBuffer::new(offsets);

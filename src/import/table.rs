@@ -1,15 +1,15 @@
 //! Tensors as the columns of a table.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, mem, sync::Arc};
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{FieldRef, Schema};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow_schema::{DataType, Field, FieldRef, Schema};
 
 use super::convert::{self, Fit};
 use super::mask::{self, Prepared};
 use super::options::{ImportOptions, Representation};
 use super::{field::Metadata, field::choose};
-use crate::{Error, ManagedTensor};
+use crate::{Error, ManagedTensor, exported::Exported};
 
 /// Makes a table with a column for each tensor: rows are along the first axis, and each column is imported and named
 /// as given, as by [`from_dlpack`](super::from_dlpack).
@@ -30,7 +30,7 @@ use crate::{Error, ManagedTensor};
 ///
 /// # Errors
 ///
-/// `DuplicateName`, `UnequalRows`, and the errors of `from_dlpack`, wrapped in `Column`. All columns are checked
+/// `DuplicateName`, `ColumnLength`, and the errors of `from_dlpack`, wrapped in `Column`. All columns are checked
 /// before any is converted, and all tensors are released before an error is returned.
 pub fn record_batch(
     columns: Vec<(String, ManagedTensor)>,
@@ -66,9 +66,9 @@ pub fn masked_record_batch(
     of_prepared(columns.collect())
 }
 
-/// Makes a table of tensors, their masks and the fields that their columns have: the way back from
-/// [`export::columns`](crate::export::columns), names, types and nulls included (a null list of fixed size comes back as a
-/// list of nulls: the mask is one of values). The options' representation does not count.
+/// Makes a table of what [`export::columns`](crate::export::columns) returns: its inverse, names, types, dictionaries and
+/// nulls included (a null list of fixed size comes back as a list of nulls: the mask is one of values). Other tensors are
+/// columns by `tensor.into()`. The options' representation does not count.
 ///
 /// ```
 /// use arrow_array::record_batch;
@@ -77,7 +77,6 @@ pub fn masked_record_batch(
 /// let batch = record_batch!(("x", Int32, [Some(1), None]), ("y", Boolean, [true, false]))?;
 /// let options = ExportOptions::default().with_nulls(NullPolicy::Masked);
 /// let columns = export::columns(&batch, &options)?;
-/// let columns = columns.into_iter().map(|(field, made)| (field, made.values, made.mask)).collect();
 /// assert_eq!(import::columns(columns, &ImportOptions::default())?, batch);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -85,17 +84,38 @@ pub fn masked_record_batch(
 /// # Errors
 ///
 /// As [`masked_record_batch`]; `CannotBecome` where the elements are not those of the field's type, as after an export with
-/// another dtype, or codes of a dictionary.
+/// another dtype; `InvalidArray` for codes that the dictionary has no value for.
 pub fn columns(
-    columns: Vec<(FieldRef, ManagedTensor, Option<ManagedTensor>)>,
+    columns: Vec<(FieldRef, Exported)>,
     options: &ImportOptions,
 ) -> Result<RecordBatch, Error> {
-    let columns = columns.into_iter().map(|(field, tensor, mask)| {
+    let mut dictionaries = Vec::new();
+    let columns = columns.into_iter().enumerate().map(|(at, (mut field, made))| {
+        if let (DataType::Dictionary(keys, _), Some(values)) = (field.data_type(), made.dictionary)
+        {
+            let codes = field.as_ref().clone().with_data_type(keys.as_ref().clone());
+            dictionaries.push((at, values, mem::replace(&mut field, Arc::new(codes))));
+        }
         let name = field.name().clone();
         let options = options.clone().with_representation(Representation::Field(field));
-        (name, mask::prepare_any(tensor, mask, &options))
+        (name, mask::prepare_any(made.values, made.mask, &options))
     });
-    of_prepared(columns.collect())
+    let columns = columns.collect();
+    let (schema, mut arrays, rows) = of_prepared(columns)?.into_parts();
+    let mut fields = schema.fields.to_vec();
+    for (at, values, field) in dictionaries {
+        arrays[at] = of_codes(&arrays[at], &values, &field)
+            .map_err(|error| Error::in_column(field.name(), error))?;
+        fields[at] = field;
+    }
+    Ok(batch(fields.into_iter().zip(arrays).collect(), rows))
+}
+
+/// The array of a dictionary's type with these codes.
+fn of_codes(codes: &ArrayRef, values: &ArrayRef, field: &Field) -> Result<ArrayRef, Error> {
+    let array = codes.to_data().into_builder().data_type(field.data_type().clone());
+    let array = array.add_child_data(values.to_data()).build();
+    Ok(make_array(array.map_err(|error| Error::InvalidArray(error.to_string()))?))
 }
 
 /// The table of columns that were planned. All are checked before any is converted.
@@ -109,7 +129,7 @@ fn of_prepared(columns: Vec<(String, Result<Prepared, Error>)>) -> Result<Record
     let columns: Vec<(String, Prepared)> = columns.collect::<Result<_, Error>>()?;
     let expected = columns.first().map_or(0, |(_, first)| first.rows());
     if let Some((name, other)) = columns.iter().find(|(_, column)| column.rows() != expected) {
-        return Err(Error::UnequalRows { name: name.clone(), rows: other.rows(), expected });
+        return Err(Error::ColumnLength { name: name.clone(), rows: other.rows(), expected });
     }
     let columns = columns.into_iter().map(|(name, prepared)| match prepared.run() {
         Ok((array, field)) => Ok((named(&field, &name), array)),

@@ -131,7 +131,7 @@ impl Asked<'_> {
             (Self::Out, Error::CannotCast { from, to }) => {
                 format!("{from} cannot become {to}: make out of another dtype")
             }
-            (Self::Batches(wishes), Error::UnevenRows { row, length, expected }) => {
+            (Self::Batches(wishes), Error::RowLength { row, length, expected }) => {
                 let way_out = match wishes.place(column) {
                     Place::Matrix => IN_NO_MATRIX,
                     _ => "leave out Dense() for Ragged rows, or use Pad()",

@@ -133,8 +133,8 @@ impl PyTensor {
 
     /// Whether the memory must not be written to. True if the producer says so, and for legacy tensors, which
     /// have no such flag.
-    #[getter]
-    pub fn readonly(&self) -> bool {
+    #[getter(readonly)]
+    pub fn is_read_only(&self) -> bool {
         self.tensor.is_read_only()
     }
 
@@ -303,7 +303,7 @@ impl PyTensor {
         let this = slf.get();
         let (shape, strides) = (this.get_shape(slf.py())?, this.get_strides(slf.py())?);
         let (dtype, device) = (this.tensor.dtype(), this.tensor.device());
-        let readonly = if this.readonly() { ", read-only" } else { "" };
+        let readonly = if this.is_read_only() { ", read-only" } else { "" };
         Ok(format!(
             "<arrow_dlpack.{class} {dtype}, shape {shape}, strides {strides}, {device}{readonly}>"
         ))
