@@ -51,10 +51,12 @@ test-all:
 release-check:
 	$(PYTHON) .ci/slow.py check $(SLOW)
 
-# The whole Python suite, other people's implementations in Rust, and a network of candle that is to learn. PaddlePaddle and
+# The whole Python suite, other people's implementations in Rust, the examples of src/python, which link with the
+# interpreter, and a network of candle that is to learn. PaddlePaddle and
 # TensorFlow one after the other; the report of `python -m arrow_dlpack` has both in one process of its own.
 test-neighbours: $(VENV)/.heavy build
 	cargo test --package arrow-dlpack-neighbours
+	cargo test --all-features --doc python::
 	cargo run --quiet --package arrow-dlpack-example-candle
 	$(EXTENSION)
 	LEFT_OUT=tensorflow $(PYTEST) python/tests

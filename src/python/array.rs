@@ -47,6 +47,21 @@ pub struct PyArray {
 impl PyArray {
     /// An array and the field that describes it; exports keep its extension metadata.
     ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use arrow_array::{Array, ArrayRef, TimestampMicrosecondArray};
+    /// use arrow_dlpack::python::PyArray;
+    /// use arrow_schema::Field;
+    ///
+    /// let array: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![1, 2]));
+    /// let field = Arc::new(Field::new("at", array.data_type().clone(), false));
+    /// let array = PyArray::try_new(array, field)?;
+    /// assert_eq!((array.array().len(), array.field().name().as_str()), (2, "at"));
+    /// let (array, _field) = array.into_inner();
+    /// assert_eq!(array.null_count(), 0);
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `FieldMismatch` if the field is of another type.

@@ -27,6 +27,16 @@ use crate::{Error, ExportOptions, ManagedTensor, Plan, import};
 impl PyArray {
     /// [`crate::to_dlpack`] with default options, as an object for Python.
     ///
+    /// ```
+    /// use arrow_dlpack::python::{PyArray, PyTensor};
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn as_tensor(column: PyArray) -> PyResult<PyTensor> {
+    ///     Ok(column.to_dlpack()?)
+    /// }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`crate::to_dlpack`].

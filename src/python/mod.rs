@@ -97,6 +97,18 @@ pub use crate::alloc::RetainingAllocator;
 
 /// Adds the classes and functions of the package `arrow_dlpack` to a module, in the main interpreter.
 ///
+/// ```
+/// use pyo3::prelude::*;
+///
+/// /// The package's classes and functions, as `extension.tensors.to_tensor` and so on.
+/// #[pymodule]
+/// fn extension(module: &Bound<'_, PyModule>) -> PyResult<()> {
+///     let tensors = PyModule::new(module.py(), "tensors")?;
+///     arrow_dlpack::python::register(&tensors)?;
+///     module.add_submodule(&tensors)
+/// }
+/// ```
+///
 /// # Errors
 ///
 /// `ImportError` in a sub-interpreter, before anything has been made there. State of the process (classes,

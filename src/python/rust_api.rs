@@ -123,6 +123,17 @@ use std::sync::atomic::AtomicU64;
 
 /// Safe access to a tensor that Python holds too: its metadata, copies, read-only cells, which are read one
 /// value at a time, and addresses.
+///
+/// ```
+/// use arrow_dlpack::python::PyTensor;
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn described(tensor: PyTensor) -> String {
+///     let of = tensor.column().map_or("no column", |field| field.name());
+///     format!("{} of shape {:?} on {}, of {of}", tensor.dtype(), tensor.shape(), tensor.device())
+/// }
+/// ```
 impl PyTensor {
     /// Extents, in elements.
     #[must_use]
@@ -163,6 +174,16 @@ impl PyTensor {
     /// The elements in row-major order, whatever the strides: a copy. What other threads and the handlers of
     /// signals write meanwhile may be in it in part: [`Self::as_cells`] reads each value whole.
     ///
+    /// ```
+    /// use arrow_dlpack::python::PyTensor;
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn total(py: Python<'_>, tensor: PyTensor) -> PyResult<f64> {
+    ///     Ok(tensor.to_vec::<f64>(py)?.iter().sum())
+    /// }
+    /// ```
+    ///
     /// # Errors
     ///
     /// `DtypeMismatch` if they are no `T`s; `UnreadableDevice`; `OutOfMemory`.
@@ -181,6 +202,20 @@ impl PyTensor {
     /// A copy of the tensor in memory with no other owner: every use of it is safe, and
     /// [`from_dlpack`](crate::from_dlpack) makes an Arrow array of it without another copy. As of [`Self::to_vec`], what
     /// others write meanwhile may be in it in part.
+    ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    /// use arrow_dlpack::python::PyTensor;
+    /// use pyo3::prelude::*;
+    ///
+    /// /// A job for a thread that outlives the call.
+    /// #[pyfunction]
+    /// fn mean_later(py: Python<'_>, tensor: PyTensor) -> PyResult<()> {
+    ///     let own: ManagedTensor = tensor.copied(py)?;
+    ///     std::thread::spawn(move || own.as_slice::<f32>().map(|values| values.iter().sum::<f32>()));
+    ///     Ok(())
+    /// }
+    /// ```
     ///
     /// # Errors
     ///
@@ -218,6 +253,16 @@ impl PyTensor {
 
     /// The elements where they are, if they are `T`s, aligned, in row-major order, in memory that the CPU can
     /// read. Two reads of a cell may return different values.
+    ///
+    /// ```
+    /// use arrow_dlpack::python::{PyTensor, ReadOnlyCell};
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn largest(py: Python<'_>, tensor: PyTensor) -> PyResult<Option<i64>> {
+    ///     Ok(tensor.as_cells::<i64>(py)?.iter().map(ReadOnlyCell::get).max())
+    /// }
+    /// ```
     ///
     /// # Errors
     ///
@@ -262,6 +307,19 @@ impl PyTensor {
     }
 
     /// The tensor itself, for access without a copy.
+    ///
+    /// ```
+    /// use arrow_dlpack::python::PyTensor;
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn norm(tensor: PyTensor) -> Option<f32> {
+    ///     // SAFETY: the functions of this extension are documented to be called by one thread, with
+    ///     // tensors that nothing writes to during the call; no Python code runs until the slice is gone.
+    ///     let values = unsafe { tensor.tensor() }.as_slice::<f32>()?;
+    ///     Some(values.iter().map(|x| x * x).sum::<f32>().sqrt())
+    /// }
+    /// ```
     ///
     /// # Safety
     ///
