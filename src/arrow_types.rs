@@ -3,7 +3,7 @@
 //! takes it.
 
 use arrow_schema::{
-    DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION,
+    ArrowError, DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION,
     DECIMAL256_MAX_PRECISION, DataType, FieldRef, TimeUnit, UnionMode,
 };
 
@@ -99,4 +99,9 @@ pub(crate) fn is_list(data_type: &DataType) -> bool {
 pub(crate) fn is_ragged(data_type: &DataType) -> bool {
     let is_fixed = matches!(data_type, DataType::FixedSizeBinary(_));
     is_list(data_type) || data_type.is_string() || (data_type.is_binary() && !is_fixed)
+}
+
+/// Panics: arrow-rs refused an array that this crate has checked, which is a bug here.
+pub(crate) fn impossible<T>(error: ArrowError) -> T {
+    unreachable!("prepared for Arrow, which says: {error}")
 }

@@ -1,8 +1,13 @@
 //! Copies of tensors, and other shapes of the same elements.
 
+#[cfg(feature = "pyo3")]
+use std::iter;
+
 use crate::alloc::Fresh;
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{self, CellValues, Cells};
+#[cfg(feature = "pyo3")]
+use crate::task;
 use crate::tensor::TensorSpec;
 use crate::{CopyPolicy, Error, ManagedTensor, layout};
 
@@ -33,6 +38,41 @@ impl ManagedTensor {
             memory,
             TensorSpec::new(self.dtype(), flags, shape, &layout::row_major(shape)),
         )
+    }
+
+    /// The elements of tensors of one dtype, one tensor after the other along their first axis, in fresh CPU memory as by
+    /// [`Self::copied`]; `None` if they differ in dtype or in an extent after the first, or have no axis.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::copied`].
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn concatenated(tensors: &[Self]) -> Result<Option<Self>, Error> {
+        let Some([_, item @ ..]) = tensors.first().map(Self::shape) else { return Ok(None) };
+        let dtype = tensors[0].dtype();
+        let (mut rows, mut nbytes) = (0i64, 0usize);
+        for tensor in tensors {
+            let [own, rest @ ..] = tensor.shape() else { return Ok(None) };
+            if rest != item || tensor.dtype() != dtype || tensor.itemsize().is_none() {
+                return Ok(None);
+            }
+            rows = rows.checked_add(*own).ok_or(Error::Overflow("number of rows"))?;
+            nbytes = nbytes.checked_add(tensor.nbytes()).ok_or(Error::Overflow("size"))?;
+        }
+        let memory = Fresh::in_parts(nbytes, |mut out| {
+            for tensor in tensors {
+                task::check()?;
+                match (tensor.is_contiguous(), tensor.span()) {
+                    (true, Some((bytes, _))) => out.extend_from_slice(bytes),
+                    _ => out.extend_from_slice(kernels::gather(tensor)?.into_buffer().as_slice()),
+                }
+            }
+            out.finish();
+            Ok(())
+        })?;
+        let shape: Vec<i64> = iter::once(rows).chain(item.iter().copied()).collect();
+        let (flags, strides) = (DLPackFlags::IS_COPIED, layout::row_major(&shape));
+        Self::from_fresh(memory, TensorSpec::new(dtype, flags, &shape, &strides)).map(Some)
     }
 
     /// Converts the elements to another dtype, in fresh CPU memory as by [`Self::copied`]. Conversions to integers must be

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, types};
+use arrow_buffer::ArrowNativeType;
 use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::ffi::{DLDataType, DLPackFlags};
 use arrow_dlpack::{
@@ -14,7 +15,7 @@ use arrow_dlpack::{
 use arrow_schema::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
 
 use logical::{leaf, logical};
-use support::{Abi, Producer, Watch, dtype};
+use support::{Abi, Ints, Producer, Watch, dtype};
 
 mod logical;
 mod support;
@@ -341,5 +342,82 @@ fn misaligned_bytes_are_aligned_as_their_type_needs() {
     let (array, _) = result.unwrap();
     let first = array.as_primitive::<types::TimestampSecondType>().value(0);
     assert_eq!(first, i64::from_ne_bytes([1, 2, 3, 4, 5, 6, 7, 8]));
+    watch.released_once();
+}
+
+/// The lists, without their offsets, whose values are at the address of the tensor.
+#[track_caller]
+fn values_of_lists(array: &ArrayRef, length: usize) -> ArrayRef {
+    let (offsets, values): (Vec<usize>, &ArrayRef) = match array.as_list_opt::<i32>() {
+        Some(lists) => (lists.offsets().iter().map(|at| at.as_usize()).collect(), lists.values()),
+        None => {
+            let lists = array.as_list::<i64>();
+            (lists.offsets().iter().map(|at| at.as_usize()).collect(), lists.values())
+        }
+    };
+    assert_eq!(offsets, (0..=array.len()).map(|row| row * length).collect::<Vec<_>>());
+    Arc::clone(values)
+}
+
+/// A matrix in lists of any length: the values stay where they are, and offsets count them.
+#[test]
+fn rows_of_one_length_become_lists_of_any_length_in_the_same_memory() {
+    let nested = |inner: DataType| DataType::List(Arc::new(item(inner)));
+    let long = |inner: DataType| DataType::LargeList(Arc::new(item(inner)));
+    let seconds = DataType::Timestamp(TimeUnit::Second, None);
+    let (pairs, cube) = (of(DLDataType::FLOAT32, &[5, 2]), of(DLDataType::INT16, &[3, 2, 4]));
+    let complex = of(DLDataType::COMPLEX64, &[2, 3]);
+    for (producer, data_type, lengths) in [
+        (&pairs, nested(DataType::Float32), &[2][..]),
+        (&pairs, long(DataType::Float32), &[2]),
+        (&cube, nested(long(DataType::Int16)), &[2, 4]),
+        (&cube, long(list(item(DataType::Int16), 4)), &[2]),
+        (&of(DLDataType::INT64, &[2, 3]), nested(seconds), &[3]),
+        (&complex, nested(list(item(DataType::Float32), 2)), &[3]),
+        (&complex, nested(nested(DataType::Float32)), &[3, 2]),
+        (&of(DLDataType::INT8, &[0, 3]), nested(DataType::Int8), &[3]),
+        (&of(DLDataType::INT8, &[3, 0]), nested(DataType::Int8), &[0]),
+    ] {
+        let asked = field(data_type);
+        let (result, watch) = ask(producer, &asked, CopyPolicy::Never);
+        let (array, found) = result.expect("an array");
+        assert_eq!(found.as_ref(), &asked);
+        array.to_data().validate_full().expect("a valid array");
+        let values = lengths
+            .iter()
+            .fold(Arc::clone(&array), |array, &length| values_of_lists(&array, length));
+        let field = Field::new("", values.data_type().clone(), false);
+        let bytes = logical(&values, &field).bytes;
+        assert!(bytes.is_empty() || leaf(&values).as_ptr().addr() == watch.data());
+        assert_eq!(bytes, (0..=255).take(bytes.len()).collect::<Vec<u8>>());
+        drop((array, values));
+        watch.released_once();
+    }
+    // Bits are converted, as in any type.
+    let bools = of(DLDataType::BOOL, &[3, 2]);
+    let (made, watch) = ask(&bools, &field(nested(DataType::Boolean)), CopyPolicy::IfNeeded);
+    assert_eq!(values_of_lists(&made.expect("an array").0, 2).as_boolean().true_count(), 3);
+    watch.released_once();
+
+    is_refused(&of(DLDataType::FLOAT32, &[4]), &field(nested(DataType::Float32)));
+    is_refused(&pairs, &field(nested(DataType::Float64)));
+    is_refused(&pairs, &field(nested(nested(DataType::Float32))));
+    is_refused(&cube, &field(nested(DataType::Int16)));
+}
+
+#[test]
+fn values_of_lists_that_32_bits_do_not_count_are_refused() {
+    let (shape, strides) = ([1 << 20, 1 << 12], Ints::Values(vec![0, 0]));
+    let wide = Producer { shape: shape.into(), strides, ..of(DLDataType::INT8, &[1, 1]) };
+    let (tensor, watch) = wide.tensor(Abi::Versioned);
+    let tensor = tensor.expect("a true descriptor");
+    let explained = |lists: fn(FieldRef) -> DataType| {
+        let asked = field(lists(Arc::new(item(DataType::Int8))));
+        import::explain(&tensor, &asking_for(&asked, CopyPolicy::IfNeeded))
+    };
+    let error = explained(DataType::List).expect_err("too many");
+    assert!(error.to_string().contains("offset 1048576 is 4294967296"), "{error}");
+    assert_eq!(explained(DataType::LargeList).expect("a plan").bytes_copied(), 1 << 32);
+    drop(tensor);
     watch.released_once();
 }

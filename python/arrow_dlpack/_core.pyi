@@ -122,7 +122,8 @@ class Array:
         zero-copy; "opaque" keeps bfloat16, the floats of 8 bits and less, complex numbers and integers of
         under 8 bits as they are; "fixed_size_list" makes plain lists of more axes; "permuted" shares rows whose axes lie
         in another order, by a permutation in the type, which other readers ignore or get wrong. Any Arrow type or field
-        that holds the same bytes is taken too, such as the field of the array that the tensor came from.
+        that holds the same bytes is taken too, such as the field of the array that the tensor came from; lists of any
+        length, as pa.list_(pa.float32()), share the values of a matrix as those of fixed size do.
         mask: a tensor of booleans, False where a value is null, as nulls="mask" gives them: one for each row,
         or one for each element, for nulls within the rows. It is copied, to bits. An Arrow array of booleans works
         too.
@@ -349,25 +350,36 @@ def record_batch(
     data: Mapping[
         str,
         SupportsDLPack
-        | tuple[SupportsDLPack, SupportsDLPack | SupportsArrowArray | SupportsArrowStream],
+        | SupportsArrowArray
+        | SupportsArrowStream
+        | list[Any]
+        | tuple[SupportsDLPack, SupportsDLPack | SupportsArrowArray | SupportsArrowStream]
+        | Ragged
+        | MaskedRagged
+        | Padded
+        | MaskedPadded,
     ],
     /,
     names: None = None,
     *,
     copy: bool | None = None,
-    type: ArrowType | None = None,
+    type: ArrowType | Mapping[str, ArrowType] | None = None,
 ) -> Array:
-    """Tensors as the columns of a table: an Array of structs, which Arrow libraries take as a record batch.
+    """Tensors, and Arrow data beside them, as the columns of a table: an Array of structs, which Arrow libraries take as a
+    record batch.
 
-    data: a dict from names to tensors whose rows lie along their first axis, or with names, a matrix, each
-    column of which is one of the table. A pair (values, mask) in a dict, as to_tensor_dict gives them for
-    nulls="mask", is a column with nulls. A matrix in column-major order is shared, others are copied once.
-    copy, type: those of Array.from_dlpack, for each column.
+    data: a dict from names to columns, or with names, a matrix, each column of which is one of the table. A column is a
+    tensor whose rows lie along its first axis; a pair (values, mask), as to_tensor_dict gives them for nulls="mask";
+    Ragged or Padded (on the right); a list of tensors, whose lengths may differ, as from_ragged takes it; or an Arrow
+    array or series of any type, such as the ids that the results belong to. A matrix in column-major order is shared,
+    others are copied once.
+    copy: that of Array.from_dlpack, for each column.
+    type: that of Array.from_dlpack, for the columns that are no Arrow data, or a dict from names to types.
 
     >>> import arrow_dlpack, numpy as np, pyarrow as pa
-    >>> columns = {"x": np.arange(2), "image": np.zeros((2, 8, 8), "uint8")}
+    >>> columns = {"id": pa.array(["a", "b"]), "score": np.array([0.5, 0.25]), "image": np.zeros((2, 8, 8), "uint8")}
     >>> pa.record_batch(arrow_dlpack.record_batch(columns)).schema.names
-    ['x', 'image']
+    ['id', 'score', 'image']
     >>> matrix = np.asfortranarray([[1.0, 2.0], [3.0, 4.0]])
     >>> pa.record_batch(arrow_dlpack.record_batch(matrix, names=["a", "b"])).to_pydict()
     {'a': [1.0, 3.0], 'b': [2.0, 4.0]}"""
@@ -381,6 +393,7 @@ def record_batch(
     copy: bool | None = None,
     type: ArrowType | None = None,
 ) -> Array: ...
+@overload
 def from_ragged(
     values: SupportsDLPack | CapsuleType,
     offsets: SupportsDLPack | CapsuleType,
@@ -390,7 +403,8 @@ def from_ragged(
     copy: bool | None = None,
     mask: SupportsDLPack | CapsuleType | SupportsArrowArray | SupportsArrowStream | None = None,
 ) -> Array:
-    """Lists, texts or binaries from two tensors: row i is values[offsets[i]:offsets[i + 1]].
+    """Lists, texts or binaries from two tensors: row i is values[offsets[i]:offsets[i + 1]]. Or, without offsets, from a list
+    of tensors, of which each is a row and None a null one; their values are copied, one row after the other.
 
     type: an Arrow type of the rows, such as pa.list_(pa.int64()), or pa.string() for values of uint8. Or "bool8",
     "opaque", "fixed_size_list" or "permuted", as in Array.from_dlpack, for the items of the lists. None for lists of what
@@ -399,13 +413,25 @@ def from_ragged(
     change them after the check; they are not copied if the producer flags them as a copy.
     mask: a tensor of booleans, False for the rows that are null.
 
-    Raises BufferError for offsets that are no offsets of the values, and bytes that are no UTF-8.
+    Raises BufferError for offsets that are no offsets of the values, for tensors of a list that differ in dtype or in an
+    extent after the first, and for bytes that are no UTF-8.
 
     >>> import arrow_dlpack, numpy as np, pyarrow as pa
     >>> values, offsets = np.array([1, 2, 3]), np.array([0, 2, 2, 3], "int32")
     >>> pa.array(arrow_dlpack.from_ragged(values, offsets)).to_pylist()
-    [[1, 2], [], [3]]"""
+    [[1, 2], [], [3]]
+    >>> pa.array(arrow_dlpack.from_ragged([np.array([1, 2]), None, np.array([3])])).to_pylist()
+    [[1, 2], None, [3]]"""
 
+@overload
+def from_ragged(
+    values: list[Any] | tuple[Any, ...],
+    offsets: None = None,
+    /,
+    *,
+    type: ArrowType | None = None,
+    copy: bool | None = None,
+) -> Array: ...
 def from_padded(
     values: SupportsDLPack | CapsuleType,
     lengths: SupportsDLPack | CapsuleType,

@@ -65,6 +65,8 @@ pub enum Hint {
     FlattenExtensions,
     /// A type of rows is one of lists, texts or binaries.
     TypeOfRows,
+    /// A type has the elements of the tensor, and its shape after the first axis.
+    TypeOfElements,
     /// Offsets need 64 bits.
     LongOffsets,
 
@@ -163,6 +165,10 @@ impl fmt::Display for Hint {
             Self::TypeOfRows => {
                 "ask for List or LargeList of the items' type, or for a text or binary type"
             }
+            Self::TypeOfElements => {
+                "ask for a type of the same elements and the same shape after the first axis, or ManagedTensor::cast \
+                 and reshape it first"
+            }
             Self::LongOffsets => "ask for int64 offsets",
             Self::Physical(dtype) => {
                 return write!(f, "use ExportOptions::with_physical for its {dtype} values");
@@ -243,6 +249,7 @@ impl Error {
             Self::RowLength { .. } => Hint::RaggedOrPadded,
             Self::OffsetDoesNotFit { .. } => Hint::LongOffsets,
             Self::NotRows { .. } => Hint::TypeOfRows,
+            Self::CannotBecome { .. } => Hint::TypeOfElements,
             Self::CopyForbidden { reason: CopyReason::Permuted, .. } => Hint::Permuted,
             Self::CopyForbidden { reason: CopyReason::Stored { to, .. }, .. } => match to {
                 Some(_) => Hint::KeptElements,
@@ -294,7 +301,8 @@ mod tests {
             Error::NotJustNumbers { data_type: DataType::Decimal32(9, 2), dtype },
             Error::RowLength { row: 1, length: 2, expected: 3 },
             Error::OffsetDoesNotFit { offset: 1 << 40, dtype },
-            Error::NotRows { field: field.into() },
+            Error::NotRows { field: field.clone().into() },
+            Error::CannotBecome { dtype, shape: vec![2], field: field.into() },
             Error::CopyForbidden { reason: CopyReason::Permuted, nbytes: 8 },
             Error::CopyForbidden {
                 reason: CopyReason::Stored { from: dtype, to: None },

@@ -303,9 +303,9 @@ pub enum Error {
     },
     /// The requested field is for other elements, or another number of them.
     #[error(
-        "{dtype} elements of shape {shape:?} cannot become {}: ask for a type of the same elements and \
-         the same shape after the first axis, or ManagedTensor::cast and reshape it first",
-        Described(field)
+        "{dtype} elements of shape {shape:?} cannot become {}: {}",
+        Described(field),
+        self.advice()
     )]
     CannotBecome {
         /// The tensor's element type.

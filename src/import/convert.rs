@@ -7,18 +7,23 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType, Field, FieldRef};
+use arrow_schema::{DataType, Field, FieldRef};
 
 use super::field::{Choice, Conversion, FieldLayout, Metadata, alignment, choose, natural};
+use super::lists;
 use super::options::ImportOptions;
 use crate::dtype::for_each_numeric;
 use crate::ffi::DLDataType;
-use crate::{CopyReason, Element, Error, ManagedTensor, Plan, kernels, layout, tensor};
+use crate::{
+    CopyReason, Element, Error, ManagedTensor, Plan, arrow_types, kernels, layout, tensor,
+};
 
 /// How a tensor is stored in a field.
 #[derive(Debug)]
 pub(super) struct Fit {
     conversion: Conversion,
+    /// As of a [`Choice`].
+    stored: Option<FieldRef>,
     /// The permutation of the tensor's axes to the memory order of the array; `None` if they are in that order.
     axes: Option<Vec<usize>>,
     /// Whether a permutation in the field's type, which was not asked for, would take the place of a copy.
@@ -34,7 +39,7 @@ impl Fit {
     /// `CannotBecome`, `TooDeep`, `MalformedExtension`; `Overflow` if there are more values of size 0 than `usize`
     /// can count.
     pub(super) fn new(metadata: &Metadata<'_>, choice: Choice) -> Result<(Self, FieldRef), Error> {
-        let Choice { field, field_layout, conversion, is_permuted } = choice;
+        let Choice { field, stored, field_layout, conversion, is_permuted } = choice;
         let Some(conversion) = conversion else {
             // Errors that no option can avoid come first.
             natural(metadata.dtype)?;
@@ -53,7 +58,8 @@ impl Fit {
         if logical.iter().ne(metadata.row_shape()) {
             return Err(metadata.cannot_become(&field));
         }
-        check_lengths(field.data_type(), metadata.rows()?)?;
+        let data_type = stored.as_ref().unwrap_or(&field).data_type();
+        check_lengths(data_type, metadata.rows()?)?;
 
         let in_order = order.iter().copied().eq(0..order.len());
         let axes = (!in_order).then(|| {
@@ -63,7 +69,7 @@ impl Fit {
             }
             axes
         });
-        Ok((Self { conversion, axes, is_permuted, align: alignment(&element) }, field))
+        Ok((Self { conversion, stored, axes, is_permuted, align: alignment(&element) }, field))
     }
 
     /// Plans the copy that makes the rows of `metadata` contiguous; `size` is the number of elements.
@@ -146,12 +152,28 @@ impl Decided {
 
     /// Runs the plan for this tensor.
     pub(super) fn run(self, tensor: ManagedTensor) -> Result<(ArrayRef, FieldRef), Error> {
+        let array = self.store(tensor)?;
+        self.finish(array)
+    }
+
+    /// The field of what [`Self::store`] makes.
+    pub(super) fn stored(&self) -> &FieldRef {
+        self.fit.stored.as_ref().unwrap_or(&self.field)
+    }
+
+    /// The elements of this tensor as an array, whose lists are of fixed size.
+    pub(super) fn store(&self, tensor: ManagedTensor) -> Result<ArrayRef, Error> {
         let values = if self.plan.is_zero_copy() {
             adopt_readable(tensor)?
         } else {
             self.fit.copy(tensor)?
         };
-        Ok((build(self.field.data_type(), self.len, values), self.field))
+        Ok(build(self.stored().data_type(), self.len, values))
+    }
+
+    /// An array that was stored, as one of the field.
+    pub(super) fn finish(self, array: ArrayRef) -> Result<(ArrayRef, FieldRef), Error> {
+        Ok((lists::of_any_size(array, &self.field)?, self.field))
     }
 }
 
@@ -168,13 +190,13 @@ pub(super) fn build(data_type: &DataType, len: usize, values: Buffer) -> ArrayRe
         let values = build(item.data_type(), count, values);
         let item = Arc::clone(item);
         let lists = FixedSizeListArray::try_new_with_length(item, *size, values, None, len);
-        return Arc::new(lists.unwrap_or_else(impossible));
+        return Arc::new(lists.unwrap_or_else(arrow_types::impossible));
     }
     if let Some(array) = numeric(data_type, 0, len, &values, None) {
         return array;
     }
     let data = ArrayData::builder(data_type.clone()).len(len).add_buffer(values).build();
-    make_array(data.unwrap_or_else(impossible))
+    make_array(data.unwrap_or_else(arrow_types::impossible))
 }
 
 macro_rules! numeric {
@@ -200,11 +222,6 @@ macro_rules! numeric {
     };
 }
 for_each_numeric!(numeric);
-
-/// Panics: arrow-rs refused an array that this crate has checked, which is a bug here.
-pub(super) fn impossible<T>(error: ArrowError) -> T {
-    unreachable!("prepared for Arrow, which says: {error}")
-}
 
 /// Checks that the values at each level of a type can be counted: beside an extent of 0 they take no memory, and
 /// their number can overflow.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
+use super::lists;
 use super::options::Representation;
 use crate::alloc::Fresh;
 use crate::extension::{Dimensions, Extension};
@@ -16,6 +17,8 @@ use crate::{CopyReason, Error, Hint, ManagedTensor, arrow_types, dtype, kernels,
 /// A field, and the layout of its storage.
 pub(super) struct Choice {
     pub(super) field: FieldRef,
+    /// The field in which the elements are stored before it has offsets, if the field is lists of any length.
+    pub(super) stored: Option<FieldRef>,
     pub(super) field_layout: FieldLayout,
     /// The conversion of the tensor's elements to the stored ones, if there is one.
     pub(super) conversion: Option<Conversion>,
@@ -33,9 +36,11 @@ pub(super) fn choose(
             Err(Error::NoSuchType { .. }) => false,
             checked => checked.map(|()| true)?,
         };
-        let (field_layout, field) = (FieldLayout::of(field)?, Arc::clone(field));
+        let stored = lists::of_fixed_size(field, metadata.rows()?, &metadata.stored_extents())?;
+        let field_layout = FieldLayout::of(stored.as_ref().unwrap_or(field))?;
         let conversion = Conversion::between(metadata.dtype, &field_layout).filter(|_| is_possible);
-        return Ok(Choice { field, field_layout, conversion, is_permuted: false });
+        let field = Arc::clone(field);
+        return Ok(Choice { field, stored, field_layout, conversion, is_permuted: false });
     }
     let (item, extension, is_pair) = item(metadata.dtype, representation)?;
     let element = match item.data_type() {
@@ -75,7 +80,7 @@ pub(super) fn choose(
         let shape = field_layout.extents.clone();
         Extension::FixedShapeTensor { shape, dimensions }.annotate(list)
     };
-    Ok(Choice { field: Arc::new(field), field_layout, conversion, is_permuted })
+    Ok(Choice { field: Arc::new(field), stored: None, field_layout, conversion, is_permuted })
 }
 
 /// The nameless field of one element; its extension type; and whether it stores two values for each element.
@@ -295,6 +300,13 @@ impl<'a> Metadata<'a> {
     /// Extents of one value of the array: all but the first.
     pub(super) fn row_shape(&self) -> &'a [i64] {
         self.shape.get(1..).unwrap_or_default()
+    }
+
+    /// Extents of one value as Arrow stores it: a complex element is two numbers.
+    fn stored_extents(&self) -> Vec<i64> {
+        let mut extents = self.row_shape().to_vec();
+        extents.extend((self.dtype.code == DLDataTypeCode::COMPLEX).then_some(2));
+        extents
     }
 
     /// Number of rows: 1 for a tensor without axes.

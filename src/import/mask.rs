@@ -9,8 +9,8 @@ use arrow_schema::{DataType, Field, FieldRef};
 use super::convert::{self, Decided};
 use super::options::ImportOptions;
 use crate::{
-    CopyPolicy, CopyReason, Error, ManagedTensor, MaskProblem, Plan, extension::Extension,
-    ffi::DLDataType, kernels,
+    CopyPolicy, CopyReason, Error, ManagedTensor, MaskProblem, Plan, arrow_types,
+    extension::Extension, ffi::DLDataType, kernels,
 };
 
 /// [`from_dlpack`](super::from_dlpack), with nulls where a mask is false.
@@ -116,7 +116,7 @@ pub fn prepare_masked(
         let (mask, shape) = (mask.shape().to_vec(), tensor.shape().to_vec());
         return Err(Error::BadMask(MaskProblem::Shape { mask, shape }));
     };
-    if !has_items(&values.field, axes) {
+    if !has_items(values.stored(), axes) {
         return Err(Error::BadMask(MaskProblem::NoItems { field: Arc::clone(&values.field) }));
     }
     Ok(Prepared { mask: Some(Mask { tensor: mask, plan, axes }), ..prepared })
@@ -192,11 +192,12 @@ impl Prepared {
         let Some(Mask { tensor: mask, axes, .. }) = mask else { return values.run(tensor) };
         let bits = if axes == 0 { kernels::pack_bools(&mask)? } else { values.bits(mask)? };
         let nulls = NullBuffer::new(bits);
-        let (array, field) = values.run(tensor)?;
-        if nulls.null_count() == 0 {
-            return Ok((array, field));
-        }
-        Ok((hide(&array, &field, axes, nulls)?, field))
+        let array = values.store(tensor)?;
+        let array = match nulls.null_count() {
+            0 => array,
+            _ => hide(&array, values.stored(), axes, nulls)?,
+        };
+        values.finish(array)
     }
 }
 
@@ -253,7 +254,7 @@ fn hide(
     let values = hide(list.values(), item, axes - axes_of(field), nulls)?;
     let (item, len) = (Arc::clone(item), array.len());
     let lists = FixedSizeListArray::try_new_with_length(item, *size, values, None, len);
-    Ok(Arc::new(lists.unwrap_or_else(convert::impossible)))
+    Ok(Arc::new(lists.unwrap_or_else(arrow_types::impossible)))
 }
 
 /// The array, which has no nulls, with these nulls.
@@ -264,7 +265,7 @@ pub(super) fn with_nulls(
 ) -> Result<ArrayRef, Error> {
     check_nullable(field, &nulls)?;
     let data = array.to_data().into_builder().nulls(Some(nulls)).build();
-    Ok(make_array(data.unwrap_or_else(convert::impossible)))
+    Ok(make_array(data.unwrap_or_else(arrow_types::impossible)))
 }
 
 /// Checks that the field allows these nulls.

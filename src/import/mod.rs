@@ -8,10 +8,11 @@
 
 // The files:
 // - `field` is the field that a tensor becomes, and what can be stored in it; `convert` plans and runs the conversion.
-// - `mask` adds nulls; `table` makes tables, `ragged` and `padded` make lists.
+// - `mask` adds nulls; `table` makes tables, `ragged` and `padded` make lists, and `lists` those of a matrix.
 
 mod convert;
 mod field;
+mod lists;
 mod mask;
 mod options;
 mod padded;
@@ -29,6 +30,8 @@ pub use mask::{Prepared, masked, prepare, prepare_masked};
 pub use options::{ImportOptions, Representation};
 pub use padded::padded;
 pub use ragged::ragged;
+#[cfg(feature = "pyo3")]
+pub(crate) use table::{TableColumn, of_columns};
 pub use table::{columns, masked_record_batch, matrix, record_batch};
 
 /// Converts a tensor to an Arrow array and the field that describes it (nullable, as by Arrow's default, and

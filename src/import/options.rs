@@ -76,6 +76,7 @@ pub enum Representation {
     /// Axes after the first as nested fixed-size lists, row-major, rather than as `arrow.fixed_shape_tensor`.
     FixedSizeList,
     /// Exactly this field, with its name, nullability and metadata. Its storage must hold the bytes of the tensor, or
-    /// the elements as [`Self::Canonical`] converts them.
+    /// the elements as [`Self::Canonical`] converts them. Rows of one length may be `List` or `LargeList`, which share the
+    /// values as fixed-size lists do, for readers that have no such type.
     Field(FieldRef),
 }

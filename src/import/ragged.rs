@@ -136,7 +136,7 @@ impl RaggedImport {
         Ok(match self.field.data_type() {
             DataType::List(item) | DataType::LargeList(item) => {
                 let lists = GenericListArray::try_new(Arc::clone(item), offsets, values, nulls);
-                Arc::new(lists.unwrap_or_else(convert::impossible))
+                Arc::new(lists.unwrap_or_else(arrow_types::impossible))
             }
             DataType::Utf8 | DataType::LargeUtf8 => {
                 bytes::<GenericStringType<O>>(offsets, &values, nulls)?

@@ -2,14 +2,14 @@
 
 use std::{collections::HashSet, mem, sync::Arc};
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 
 use super::convert::{self, Fit};
 use super::mask::{self, Prepared};
 use super::options::{ImportOptions, Representation};
 use super::{field::Metadata, field::choose};
-use crate::{Error, ManagedTensor, exported::Exported};
+use crate::{Error, ManagedTensor, arrow_types, exported::Exported};
 
 /// Makes a table with a column for each tensor: rows are along the first axis, and each column is imported and named
 /// as given, as by [`from_dlpack`](super::from_dlpack).
@@ -61,9 +61,11 @@ pub fn masked_record_batch(
     columns: Vec<(String, ManagedTensor, Option<ManagedTensor>)>,
     options: &ImportOptions,
 ) -> Result<RecordBatch, Error> {
-    let prepare = |(name, tensor, mask)| (name, mask::prepare_any(tensor, mask, options));
-    let columns = columns.into_iter().map(prepare);
-    of_prepared(columns.collect())
+    let planned = columns.into_iter().map(|(name, tensor, mask)| {
+        let planned = mask::prepare_any(tensor, mask, options);
+        planned_column(name, planned)
+    });
+    of_columns(planned.collect::<Result<_, _>>()?)
 }
 
 /// Makes a table of what [`export::columns`](crate::export::columns) returns: its inverse, names, types, dictionaries and
@@ -98,10 +100,10 @@ pub fn columns(
         }
         let name = field.name().clone();
         let options = options.clone().with_representation(Representation::Field(field));
-        (name, mask::prepare_any(made.values, made.mask, &options))
+        planned_column(name, mask::prepare_any(made.values, made.mask, &options))
     });
-    let columns = columns.collect();
-    let (schema, mut arrays, rows) = of_prepared(columns)?.into_parts();
+    let columns = columns.collect::<Result<_, _>>()?;
+    let (schema, mut arrays, rows) = of_columns(columns)?.into_parts();
     let mut fields = schema.fields.to_vec();
     for (at, values, field) in dictionaries {
         arrays[at] = of_codes(&arrays[at], &values, &field)
@@ -118,20 +120,62 @@ fn of_codes(codes: &ArrayRef, values: &ArrayRef, field: &Field) -> Result<ArrayR
     Ok(make_array(array.map_err(|error| Error::InvalidArray(error.to_string()))?))
 }
 
-/// The table of columns that were planned. All are checked before any is converted.
-fn of_prepared(columns: Vec<(String, Result<Prepared, Error>)>) -> Result<RecordBatch, Error> {
+/// A column of a table that is put together.
+pub(crate) enum TableColumn {
+    Planned(Box<Prepared>),
+    /// Arrow data as it is.
+    Made(ArrayRef, FieldRef),
+}
+
+impl TableColumn {
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn bytes_copied(&self) -> usize {
+        match self {
+            Self::Planned(prepared) => prepared.plan().bytes_copied(),
+            Self::Made(..) => 0,
+        }
+    }
+
+    fn rows(&self) -> usize {
+        match self {
+            Self::Planned(prepared) => prepared.rows(),
+            Self::Made(array, _) => array.len(),
+        }
+    }
+
+    fn run(self) -> Result<(ArrayRef, FieldRef), Error> {
+        match self {
+            Self::Planned(prepared) => prepared.run(),
+            Self::Made(array, field) if field.is_nullable() || array.null_count() == 0 => {
+                Ok((array, field))
+            }
+            // Other libraries hand over nulls in fields that say that there are none.
+            Self::Made(array, field) => {
+                Ok((array, Arc::new(field.as_ref().clone().with_nullable(true))))
+            }
+        }
+    }
+}
+
+fn planned_column(
+    name: String,
+    planned: Result<Prepared, Error>,
+) -> Result<(String, TableColumn), Error> {
+    match planned {
+        Ok(planned) => Ok((name, TableColumn::Planned(planned.into()))),
+        Err(error) => Err(Error::in_column(&name, error)),
+    }
+}
+
+/// The table of these columns, which have been planned before any is converted.
+pub(crate) fn of_columns(columns: Vec<(String, TableColumn)>) -> Result<RecordBatch, Error> {
     let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
     check_unique(&names)?;
-    let columns = columns.into_iter().map(|(name, prepared)| match prepared {
-        Ok(prepared) => Ok((name, prepared)),
-        Err(error) => Err(Error::in_column(&name, error)),
-    });
-    let columns: Vec<(String, Prepared)> = columns.collect::<Result<_, Error>>()?;
     let expected = columns.first().map_or(0, |(_, first)| first.rows());
     if let Some((name, other)) = columns.iter().find(|(_, column)| column.rows() != expected) {
         return Err(Error::ColumnLength { name: name.clone(), rows: other.rows(), expected });
     }
-    let columns = columns.into_iter().map(|(name, prepared)| match prepared.run() {
+    let columns = columns.into_iter().map(|(name, column)| match column.run() {
         Ok((array, field)) => Ok((named(&field, &name), array)),
         Err(error) => Err(Error::in_column(&name, error)),
     });
@@ -235,5 +279,6 @@ fn batch(columns: Vec<(FieldRef, ArrayRef)>, rows: usize) -> RecordBatch {
     let (fields, arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
     let schema = Arc::new(Schema::new(fields));
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(schema, arrays, &options).unwrap_or_else(convert::impossible)
+    RecordBatch::try_new_with_options(schema, arrays, &options)
+        .unwrap_or_else(arrow_types::impossible)
 }

@@ -129,8 +129,8 @@ fn listed(object: &Bound<'_, PyAny>, must: &str) -> PyResult<Vec<String>> {
 pub(super) struct TypeArg(PyResult<AskedType>);
 
 /// What `type` asks for.
-#[derive(Default)]
-struct AskedType {
+#[derive(Clone, Default)]
+pub(super) struct AskedType {
     representation: Representation,
     /// A name that stands for the default representation.
     expected: Option<&'static str>,
@@ -152,7 +152,7 @@ impl<'py> FromPyObject<'_, 'py> for TypeArg {
 }
 
 impl AskedType {
-    fn read(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(super) fn read(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let must = "type must be \"bool\", \"bool8\", \"float32\", \"opaque\", \"fixed_size_list\", \
                     \"fixed_shape_tensor\", \"permuted\", or an Arrow type or field";
         if let Ok(name) = object.extract::<&str>() {
@@ -175,39 +175,42 @@ impl AskedType {
         let field = capsule::schema_of(&capsule)?;
         Ok(Self { representation: Representation::Field(field), expected: None })
     }
+
+    /// The import options for a tensor.
+    pub(super) fn import(
+        self,
+        tensor: &ManagedTensor,
+        copy: Option<bool>,
+    ) -> PyResult<ImportOptions> {
+        let Self { representation, expected } = self;
+        let options = ImportOptions::default().with_copy(copy).with_representation(representation);
+        let Some(name) = expected else { return Ok(options) };
+        let field = import::field(tensor, &options)?;
+        let mut leaf = &field;
+        while let DataType::FixedSizeList(item, _) = leaf.data_type() {
+            leaf = item;
+        }
+        let is_met = match name {
+            "bool" => *leaf.data_type() == DataType::Boolean,
+            "float32" => *leaf.data_type() == DataType::Float32,
+            _ => field.extension_type_name().is_some(),
+        };
+        if is_met {
+            return Ok(options);
+        }
+        Err(PyValueError::new_err(format!(
+            "a tensor of dtype {} and {} axes does not become {name:?}, but {}",
+            tensor.dtype(),
+            tensor.ndim(),
+            type_with_extension(&field)
+        )))
+    }
 }
 
 impl TypeArg {
-    /// The import options for these tensors, with the requested type for each.
-    pub(super) fn import<'a>(
-        self,
-        tensors: impl IntoIterator<Item = &'a ManagedTensor>,
-        copy: Option<bool>,
-    ) -> PyResult<ImportOptions> {
-        let AskedType { representation, expected } = self.0?;
-        let options = ImportOptions::default().with_copy(copy).with_representation(representation);
-        let Some(name) = expected else { return Ok(options) };
-        for tensor in tensors {
-            let field = import::field(tensor, &options)?;
-            let mut leaf = &field;
-            while let DataType::FixedSizeList(item, _) = leaf.data_type() {
-                leaf = item;
-            }
-            let is_met = match name {
-                "bool" => *leaf.data_type() == DataType::Boolean,
-                "float32" => *leaf.data_type() == DataType::Float32,
-                _ => field.extension_type_name().is_some(),
-            };
-            if !is_met {
-                return Err(PyValueError::new_err(format!(
-                    "a tensor of dtype {} and {} axes does not become {name:?}, but {}",
-                    tensor.dtype(),
-                    tensor.ndim(),
-                    type_with_extension(&field)
-                )));
-            }
-        }
-        Ok(options)
+    /// What was asked for; its error, now that it is used.
+    pub(super) fn asked(r#type: Option<Self>) -> PyResult<AskedType> {
+        r#type.unwrap_or_default().0
     }
 }
 

@@ -25,6 +25,16 @@ use crate::ffi::{DLDevice, DLPackFlags};
 use crate::{Error, ExportOptions, ManagedTensor, Plan, import};
 
 impl PyArray {
+    /// The data of any object with an Arrow method.
+    pub(super) fn import(obj: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Self> {
+        let (array, field) = match copy {
+            None => source::import(obj, None)?.into_array(obj.py())?,
+            Some(true) => source::import(obj, None)?.copied(obj.py())?.into_array(obj.py())?,
+            Some(false) => source::import(obj, None)?.uncopied()?.into_array(obj.py())?,
+        };
+        Ok(Self::of(array, field))
+    }
+
     /// [`crate::to_dlpack`] with default options, as an object for Python.
     ///
     /// ```
@@ -60,7 +70,7 @@ impl PyArray {
                 Err(tensor) => tensor,
             }
         };
-        let options = r#type.unwrap_or_default().import([&tensor], copy)?;
+        let options = TypeArg::asked(r#type)?.import(&tensor, copy)?;
         let prepared = import::prepare_any(tensor, mask, &options)?;
         let nbytes = prepared.plan().bytes_copied();
         let (array, field) = unlocked(py, nbytes, || prepared.run())?;
@@ -72,13 +82,13 @@ impl PyArray {
         x: &Bound<'_, PyAny>,
         device: Option<DLDevice>,
         copy: Option<bool>,
-        r#type: TypeArg,
+        r#type: Option<TypeArg>,
         mask: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Plan> {
         let tensor = take(x, device, copy)?;
         let mask = mask.map(take_mask).transpose()?;
         let copy = still_to_copy(&tensor, copy);
-        let options = r#type.import([&tensor], copy)?;
+        let options = TypeArg::asked(r#type)?.import(&tensor, copy)?;
         Ok(import::prepare_any(tensor, mask, &options)?.plan())
     }
 }
@@ -108,12 +118,7 @@ impl PyArray {
     #[new]
     #[pyo3(signature = (obj, /, *, copy=None))]
     fn new(obj: &Bound<'_, PyAny>, copy: Option<CopyArg>) -> PyResult<Self> {
-        let (array, field) = match copy.map(|copy| copy.0) {
-            None => source::import(obj, None)?.into_array(obj.py())?,
-            Some(true) => source::import(obj, None)?.copied(obj.py())?.into_array(obj.py())?,
-            Some(false) => source::import(obj, None)?.uncopied()?.into_array(obj.py())?,
-        };
-        Ok(Self::of(array, field))
+        Self::import(obj, copy.map(|copy| copy.0))
     }
 
     /// An Arrow array from any object with __dlpack__, or from a DLPack capsule.
@@ -131,7 +136,8 @@ impl PyArray {
     /// zero-copy; "opaque" keeps bfloat16, the floats of 8 bits and less, complex numbers and integers of
     /// under 8 bits as they are; "fixed_size_list" makes plain lists of more axes; "permuted" shares rows whose axes lie
     /// in another order, by a permutation in the type, which other readers ignore or get wrong. Any Arrow type or field
-    /// that holds the same bytes is taken too, such as the field of the array that the tensor came from.
+    /// that holds the same bytes is taken too, such as the field of the array that the tensor came from; lists of any
+    /// length, as pa.list_(pa.float32()), share the values of a matrix as those of fixed size do.
     /// mask: a tensor of booleans, False where a value is null, as nulls="mask" gives them: one for each row,
     /// or one for each element, for nulls within the rows. It is copied, to bits. An Arrow array of booleans works
     /// too.

@@ -4,34 +4,42 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, StructArray};
 use arrow_schema::{DataType, Field, FieldRef};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
-use pyo3::{exceptions::PyTypeError, prelude::*};
+use pyo3::{intern, prelude::*};
 
-use super::args::{NamesArg, TypeArg, pointless};
+use super::args::{AskedType, NamesArg, TypeArg, pointless};
 use super::array::PyArray;
 use super::describe::{described, wrong};
 use super::dlpack::consume;
 use super::dlpack::request::CopyArg;
-use super::errors::{placed, unsupported, unsupported_error};
+use super::errors::placed;
 use super::expected::{Expected, of_dtype};
+use super::named_tuples::Rows;
 use super::protocols::is_arrow;
 use super::runtime::unlocked;
-use crate::{Error, ImportOptions, ManagedTensor, error::Names, import};
+use super::tensor::PyTensor;
+use crate::import::{self, TableColumn};
+use crate::{CopyReason, Error, ImportOptions, ManagedTensor, error::Names, names};
 
 /// record_batch(data, /, names=None, *, copy=None, type=None)
 /// --
 ///
-/// Tensors as the columns of a table: an Array of structs, which Arrow libraries take as a record batch.
+/// Tensors, and Arrow data beside them, as the columns of a table: an Array of structs, which Arrow libraries take as a
+/// record batch.
 ///
-/// data: a dict from names to tensors whose rows lie along their first axis, or with names, a matrix, each
-/// column of which is one of the table. A pair (values, mask) in a dict, as to_tensor_dict gives them for
-/// nulls="mask", is a column with nulls. A matrix in column-major order is shared, others are copied once.
-/// copy, type: those of Array.from_dlpack, for each column.
+/// data: a dict from names to columns, or with names, a matrix, each column of which is one of the table. A column is a
+/// tensor whose rows lie along its first axis; a pair (values, mask), as to_tensor_dict gives them for nulls="mask";
+/// Ragged or Padded (on the right); a list of tensors, whose lengths may differ, as from_ragged takes it; or an Arrow
+/// array or series of any type, such as the ids that the results belong to. A matrix in column-major order is shared,
+/// others are copied once.
+/// copy: that of Array.from_dlpack, for each column.
+/// type: that of Array.from_dlpack, for the columns that are no Arrow data, or a dict from names to types.
 ///
 /// >>> import arrow_dlpack, numpy as np, pyarrow as pa
-/// >>> columns = {"x": np.arange(2), "image": np.zeros((2, 8, 8), "uint8")}
+/// >>> columns = {"id": pa.array(["a", "b"]), "score": np.array([0.5, 0.25]), "image": np.zeros((2, 8, 8), "uint8")}
 /// >>> pa.record_batch(arrow_dlpack.record_batch(columns)).schema.names
-/// ['x', 'image']
+/// ['id', 'score', 'image']
 /// >>> matrix = np.asfortranarray([[1.0, 2.0], [3.0, 4.0]])
 /// >>> pa.record_batch(arrow_dlpack.record_batch(matrix, names=["a", "b"])).to_pydict()
 /// {'a': [1.0, 3.0], 'b': [2.0, 4.0]}
@@ -41,32 +49,28 @@ pub(super) fn record_batch(
     data: &Bound<'_, PyAny>,
     names: Option<NamesArg>,
     copy: Option<CopyArg>,
-    r#type: Option<TypeArg>,
+    r#type: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyArray> {
     let (names, copy) = (names.map(|names| names.0), copy.map(|copy| copy.0));
-    let r#type = r#type.unwrap_or_default();
     let py = data.py();
     let batch = match (data.cast::<PyDict>(), names) {
         (Ok(columns), None) => {
-            let mut tensors = Vec::with_capacity(columns.len());
             // A copy of the items: a producer's code may change the dict.
-            for item in columns.items() {
-                let (name, column) = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
-                let name = name.extract::<String>().map_err(|_| {
-                    PyTypeError::new_err(format!("names are texts, got {}", described(&name)))
-                })?;
-                let taken = column_of(column, copy);
-                let place = || format!("column {}", Names(&[&name]));
-                let (values, mask) = taken.map_err(|error| placed(py, &place(), error))?;
-                tensors.push((name, values, mask));
+            let columns = items_of(columns)?;
+            let types = types_of(r#type, &columns)?;
+            let mut taken = Vec::with_capacity(columns.len());
+            for ((name, column), r#type) in columns.into_iter().zip(types) {
+                let column = take_column(&column, copy, r#type);
+                let column = column.map_err(|error| in_column(py, &name, error))?;
+                taken.push((name, column));
             }
-            let options = r#type.import(tensors.iter().map(|(_, tensor, _)| tensor), copy)?;
-            let nbytes = tensors.iter().map(|(_, tensor, _)| tensor.nbytes()).sum();
-            unlocked(py, nbytes, || import::masked_record_batch(tensors, &options))?
+            let nbytes = taken.iter().map(|(_, column)| column.bytes_copied()).sum();
+            unlocked(py, nbytes, || import::of_columns(taken))?
         }
         (Err(_), Some(names)) => {
             let matrix = consume::take(data, None, copy)?;
-            let options = r#type.import([&matrix], copy)?;
+            let r#type = r#type.map(AskedType::read).transpose()?.unwrap_or_default();
+            let options = r#type.import(&matrix, copy)?;
             unlocked(py, matrix.nbytes(), || import::matrix(matrix, &names, &options))?
         }
         (Ok(_), Some(_)) => {
@@ -77,6 +81,75 @@ pub(super) fn record_batch(
     let fields = batch.schema().fields().clone();
     let field = Field::new("", DataType::Struct(fields), false);
     Ok(PyArray::try_new(Arc::new(StructArray::from(batch)), Arc::new(field))?)
+}
+
+fn items_of<'py>(columns: &Bound<'py, PyDict>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+    let mut items = Vec::with_capacity(columns.len());
+    for item in columns.items() {
+        let (name, column) = item.extract::<(Bound<'_, PyAny>, _)>()?;
+        let name = name.extract().map_err(|_| {
+            PyTypeError::new_err(format!("names are texts, got {}", described(&name)))
+        })?;
+        items.push((name, column));
+    }
+    Ok(items)
+}
+
+/// The type that is asked for of each column.
+fn types_of(
+    r#type: Option<&Bound<'_, PyAny>>,
+    columns: &[(String, Bound<'_, PyAny>)],
+) -> PyResult<Vec<AskedType>> {
+    let Some(r#type) = r#type else { return Ok(vec![AskedType::default(); columns.len()]) };
+    let Ok(types) = r#type.cast::<PyDict>() else {
+        return Ok(vec![AskedType::read(r#type)?; columns.len()]);
+    };
+    let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+    let mut asked = Vec::with_capacity(types.len());
+    for name in types.keys() {
+        let must = "the keys of type are names of columns";
+        asked.push(name.extract::<String>().map_err(|_| wrong(&name, must))?);
+    }
+    names::positions(&names, &asked.iter().map(String::as_str).collect::<Vec<_>>())?;
+    let of = |name: &str| match types.get_item(name)? {
+        Some(own) => AskedType::read(&own).map_err(|error| in_column(own.py(), name, error)),
+        None => Ok(AskedType::default()),
+    };
+    names.into_iter().map(of).collect()
+}
+
+fn in_column(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
+    placed(py, &format!("column {}", Names(&[name])), error)
+}
+
+/// A column that was taken from Python, and planned.
+fn take_column(
+    column: &Bound<'_, PyAny>,
+    copy: Option<bool>,
+    r#type: AskedType,
+) -> PyResult<TableColumn> {
+    let made = |array: PyArray| {
+        let (array, field) = array.into_inner();
+        Ok(TableColumn::Made(array, field))
+    };
+    if let Some(Rows { is_padded, values, bounds, mask }) = Rows::of(column)? {
+        let import = if is_padded { import::padded } else { import::ragged };
+        return made(from_rows(&values, &bounds, mask.as_ref(), copy, r#type, import)?);
+    }
+    if column.is_instance_of::<PyList>() && has_tensors(column)? {
+        return made(of_tensors(column, copy, r#type)?);
+    }
+    if !column.is_instance_of::<PyTensor>() && is_arrow(column)? {
+        if is_a_table(column)? {
+            let way_out =
+                "it is a table, and no column: to_tensor_dict(x) has its columns as tensors";
+            return Err(PyTypeError::new_err(way_out));
+        }
+        return made(PyArray::import(column, copy)?);
+    }
+    let (values, mask) = values_and_mask(column, copy)?;
+    let options = r#type.import(&values, copy)?;
+    Ok(TableColumn::Planned(import::prepare_any(values, mask, &options)?.into()))
 }
 
 /// The error for what is no dict of tensors.
@@ -132,59 +205,28 @@ fn is_a_table(data: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(data.hasattr("columns")? || data.hasattr("schema")?)
 }
 
-/// The values of a column, and the mask of a pair; an error for other Arrow data than numbers says which function takes
-/// it.
-fn column_of(
-    column: Bound<'_, PyAny>,
-    copy: Option<bool>,
-) -> PyResult<(ManagedTensor, Option<ManagedTensor>)> {
-    let py = column.py();
-    if column.is_instance_of::<PyTuple>() {
-        if let Some(error) = Expected::Tensor.of_rows(&column) {
-            return Err(error);
-        }
-    }
-    taken(column.clone(), copy).map_err(|error| {
-        if !error.is_instance_of::<PyTypeError>(py) || !is_arrow(&column).unwrap_or(false) {
-            return error;
-        }
-        if is_a_table(&column).unwrap_or(false) {
-            let way_out = "it is a table, and no column: to_tensor_dict(x) has its columns as tensors";
-            return PyTypeError::new_err(way_out);
-        }
-        let class = error.get_type(py);
-        let ours = unsupported_error(py).is_ok_and(|ours| ours.is(&class));
-        let of = if ours { unsupported } else { PyTypeError::new_err };
-        let refused = of(
-            "it is Arrow data, and no tensor as it is: pyarrow.table(dict) takes it, and tensors beside it as \
-             from_dlpack(x); of nulls to_tensor(x, nulls=\"mask\") makes a pair"
-                .to_owned(),
-        );
-        refused.set_cause(py, Some(error));
-        refused
-    })
-}
-
-fn taken(
-    column: Bound<'_, PyAny>,
+/// The values of a column, and the mask of a pair.
+fn values_and_mask(
+    column: &Bound<'_, PyAny>,
     copy: Option<bool>,
 ) -> PyResult<(ManagedTensor, Option<ManagedTensor>)> {
     let (values, mask) = match column.cast::<PyTuple>() {
         Ok(pair) => {
-            let must = || wrong(&column, "a column is a tensor or a pair (values, mask)");
+            let must = || wrong(column, "a column is a tensor or a pair (values, mask)");
             let (values, mask) =
                 pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().map_err(|_| must())?;
             (values, Some(consume::take_mask(&mask)?))
         }
-        Err(_) => (column, None),
+        Err(_) => (column.clone(), None),
     };
     Ok((consume::take(&values, None, copy)?, mask))
 }
 
-/// from_ragged(values, offsets, /, *, type=None, copy=None, mask=None)
+/// from_ragged(values, offsets=None, /, *, type=None, copy=None, mask=None)
 /// --
 ///
-/// Lists, texts or binaries from two tensors: row i is values[offsets[i]:offsets[i + 1]].
+/// Lists, texts or binaries from two tensors: row i is values[offsets[i]:offsets[i + 1]]. Or, without offsets, from a list
+/// of tensors, of which each is a row and None a null one; their values are copied, one row after the other.
 ///
 /// type: an Arrow type of the rows, such as pa.list_(pa.int64()), or pa.string() for values of uint8. Or "bool8",
 /// "opaque", "fixed_size_list" or "permuted", as in Array.from_dlpack, for the items of the lists. None for lists of what
@@ -193,23 +235,110 @@ fn taken(
 /// change them after the check; they are not copied if the producer flags them as a copy.
 /// mask: a tensor of booleans, False for the rows that are null.
 ///
-/// Raises BufferError for offsets that are no offsets of the values, and bytes that are no UTF-8.
+/// Raises BufferError for offsets that are no offsets of the values, for tensors of a list that differ in dtype or in an
+/// extent after the first, and for bytes that are no UTF-8.
 ///
 /// >>> import arrow_dlpack, numpy as np, pyarrow as pa
 /// >>> values, offsets = np.array([1, 2, 3]), np.array([0, 2, 2, 3], "int32")
 /// >>> pa.array(arrow_dlpack.from_ragged(values, offsets)).to_pylist()
 /// [[1, 2], [], [3]]
+/// >>> pa.array(arrow_dlpack.from_ragged([np.array([1, 2]), None, np.array([3])])).to_pylist()
+/// [[1, 2], None, [3]]
 #[pyfunction]
-#[pyo3(signature = (values, offsets, /, *, r#type=None, copy=None, mask=None), text_signature = None)]
+#[pyo3(signature = (values, offsets=None, /, *, r#type=None, copy=None, mask=None), text_signature = None)]
 pub(super) fn from_ragged(
     values: &Bound<'_, PyAny>,
-    offsets: &Bound<'_, PyAny>,
+    offsets: Option<&Bound<'_, PyAny>>,
     r#type: Option<TypeArg>,
     copy: Option<CopyArg>,
     mask: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyArray> {
-    let copy = copy.map(|copy| copy.0);
-    from_rows(values, offsets, mask, copy, r#type, import::ragged)
+    let (copy, r#type) = (copy.map(|copy| copy.0), TypeArg::asked(r#type)?);
+    if let Some(offsets) = offsets {
+        return from_rows(values, offsets, mask, copy, r#type, import::ragged);
+    }
+    if !values.is_instance_of::<PyList>() && !values.is_instance_of::<PyTuple>() {
+        let must = "values without offsets must be a list of tensors, one for each row";
+        return Err(wrong(values, must));
+    }
+    if mask.is_some() {
+        return Err(pointless("mask", "is for values and offsets: None in a list is a null row"));
+    }
+    of_tensors(values, copy, r#type)
+}
+
+/// Whether the first item of a list that is not None is a tensor.
+fn has_tensors(list: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Ok(list) = list.cast::<PyList>() else { return Ok(false) };
+    match list.iter().find(|item| !item.is_none()) {
+        Some(first) => first.hasattr(intern!(list.py(), "__dlpack__")),
+        None => Ok(false),
+    }
+}
+
+/// Lists of which each has the values of one tensor; None is a null row.
+fn of_tensors(
+    tensors: &Bound<'_, PyAny>,
+    copy: Option<bool>,
+    r#type: AskedType,
+) -> PyResult<PyArray> {
+    let py = tensors.py();
+    let (mut taken, mut ends, mut valid) = (Vec::new(), vec![0i64], Vec::new());
+    for (row, item) in tensors.try_iter()?.enumerate() {
+        let item = item?;
+        valid.push(!item.is_none());
+        if item.is_none() {
+            ends.push(ends[row]);
+            continue;
+        }
+        let place = |error| placed(py, &format!("item {row}"), error);
+        let tensor = consume::take(&item, None, copy).map_err(place)?;
+        let &[own, ..] = tensor.shape() else {
+            let ndim = tensor.ndim();
+            return Err(place(Error::WrongRank { what: "a row", expected: 1, ndim }.into()));
+        };
+        let end = ends[row].checked_add(own).ok_or(Error::Overflow("number of values"))?;
+        ends.push(end);
+        taken.push((row, tensor));
+    }
+    let Some((first, _)) = taken.first() else {
+        return Err(PyValueError::new_err(
+            "a list without tensors does not tell the type of its rows: pyarrow.array(x, type) makes a column of it",
+        ));
+    };
+    let of = |tensor: &ManagedTensor| format!("{} of shape {:?}", tensor.dtype(), tensor.shape());
+    let agrees = |tensor: &ManagedTensor| {
+        let model = &taken[0].1;
+        tensor.dtype() == model.dtype() && tensor.shape()[1..] == model.shape()[1..]
+    };
+    if let Some((row, other)) = taken.iter().find(|(_, tensor)| !agrees(tensor)) {
+        return Err(PyBufferError::new_err(format!(
+            "item {row} is {}, and item {first} {}: rows of lists have one dtype, and one shape after the first axis",
+            of(other),
+            of(&taken[0].1)
+        )));
+    }
+    let tensors: Vec<ManagedTensor> = taken.into_iter().map(|(_, tensor)| tensor).collect();
+    let nbytes: usize = tensors.iter().map(ManagedTensor::nbytes).sum();
+    if copy == Some(false) && tensors.len() > 1 {
+        let reason = CopyReason::Chunks(tensors.len());
+        return Err(Error::CopyForbidden { reason, nbytes }.into());
+    }
+    let values = unlocked(py, nbytes, || ManagedTensor::concatenated(&tensors))?;
+    let Some(values) = values else {
+        return Err(Error::PackedStrides { dtype: tensors[0].dtype() }.into());
+    };
+    let mask = valid.contains(&false).then(|| ManagedTensor::from(valid));
+    let is_small = ends.last().is_none_or(|&end| i32::try_from(end).is_ok());
+    let offsets = match is_small {
+        true => ManagedTensor::from(
+            ends.iter().map(|&end| i32::try_from(end).unwrap_or_default()).collect::<Vec<_>>(),
+        ),
+        false => ManagedTensor::from(ends),
+    };
+    let options = r#type.import(&values, copy)?;
+    let (array, field) = unlocked(py, nbytes, || import::ragged(values, offsets, mask, &options))?;
+    Ok(PyArray::try_new(array, field)?)
 }
 
 /// from_padded(values, lengths, /, *, type=None, mask=None)
@@ -234,7 +363,7 @@ pub(super) fn from_padded(
     r#type: Option<TypeArg>,
     mask: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyArray> {
-    from_rows(values, lengths, mask, None, r#type, import::padded)
+    from_rows(values, lengths, mask, None, TypeArg::asked(r#type)?, import::padded)
 }
 
 /// Lists, texts or binaries from values and offsets, or padded values and lengths.
@@ -243,7 +372,7 @@ fn from_rows(
     bounds: &Bound<'_, PyAny>,
     mask: Option<&Bound<'_, PyAny>>,
     copy: Option<bool>,
-    r#type: Option<TypeArg>,
+    r#type: AskedType,
     import: impl FnOnce(
         ManagedTensor,
         ManagedTensor,
@@ -256,7 +385,7 @@ fn from_rows(
     let values = consume::take(values, None, copy)?;
     let bounds = consume::take(bounds, None, copy)?;
     let mask = mask.map(consume::take_mask).transpose()?;
-    let options = r#type.unwrap_or_default().import([&values], copy)?;
+    let options = r#type.import(&values, copy)?;
     // The offsets are checked, and so are the values if they are texts.
     let nbytes = values.nbytes().saturating_add(bounds.nbytes());
     let (array, field) = unlocked(py, nbytes, || import(values, bounds, mask, &options))?;

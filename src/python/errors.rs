@@ -266,6 +266,10 @@ impl Asked<'_> {
             Hint::TypeOfRows => {
                 "type= is that of the rows, such as pa.list_ of the items' type, or a text or binary type"
             }
+            Hint::TypeOfElements => {
+                "ask by type= for one of the same elements and the same shape after the first axis, or cast and reshape \
+                 the tensor first"
+            }
             Hint::LongOffsets => "pass offset_type=\"int64\"",
             Hint::Physical(dtype) => {
                 return format!("pass physical=True{to} for its {dtype} values");

@@ -42,12 +42,6 @@ impl Expected {
         self.but(object, self.way_out(object))
     }
 
-    /// The error for a named tuple of tensors, in place of a tensor.
-    pub(super) fn of_rows(self, object: &Bound<'_, PyAny>) -> Option<PyErr> {
-        let way_out = of_rows(object).ok().flatten()?;
-        Some(self.but(object, Some(way_out.to_owned())))
-    }
-
     /// How to make what was expected. An exception from the object's attributes must not replace the error.
     pub(super) fn way_out(self, object: &Bound<'_, PyAny>) -> Option<String> {
         // A class has the attributes of its objects, but no values.
@@ -155,7 +149,9 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> WayOut {
         return arrow_of(object, Expected::Either);
     } else if is_set(object) {
         of_numbers
-    } else if is_sequence(&first) || first.hasattr("__dlpack__")? || first.hasattr("__array__")? {
+    } else if first.hasattr("__dlpack__")? {
+        "numpy.stack(x) is a tensor of rows of one length, and from_ragged(x) makes lists of rows of any length"
+    } else if is_sequence(&first) || first.hasattr("__array__")? {
         "numpy.stack(x) is a tensor of rows of one length, and from_ragged(numpy.concatenate(x), offsets) makes \
          lists of rows of any length"
     } else if is_number(&first)? {
@@ -397,8 +393,8 @@ fn of_items(object: &Bound<'_, PyAny>) -> WayOut {
     Ok(Some(if is_arrow(&first)? {
         return of_arrow(&first).map(Some);
     } else if first.hasattr("__dlpack__")? {
-        "several of one length are rows of numpy.stack(x) or torch.stack(x), of any length those of \
-         from_ragged(numpy.concatenate(x), offsets), and columns are record_batch(dict(...))"
+        "several of one length are rows of numpy.stack(x) or torch.stack(x), of any length those of from_ragged(x), and \
+         columns are record_batch(dict(...))"
     } else if let Ok(row) = first.cast::<PyDict>() {
         match row.values().iter().any(|value| value.hasattr("__dlpack__").unwrap_or(false)) {
             true => "list(map(record_batch, x)) makes tables of the tensors in each",

@@ -1,7 +1,7 @@
 //! Rows of different lengths in Python: named tuples of tensors.
 
 use arrow_schema::FieldRef;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyDict, PyTuple, PyType};
 use pyo3::{prelude::*, sync::PyOnceLock};
 
 use super::tensor::PyTensor;
@@ -48,6 +48,31 @@ pub(super) fn padded<'py>(
     let Padded { values, lengths, mask, dictionary, .. } = made;
     let values = PyTensor::of_column(values, field, dictionary.map(Meaning::Array));
     rows(py, 2, values, lengths.into(), mask.map(PyTensor::from))
+}
+
+/// What `Ragged` or `Padded` has: values, offsets or lengths, and a mask.
+pub(super) struct Rows<'py> {
+    pub(super) is_padded: bool,
+    pub(super) values: Bound<'py, PyAny>,
+    pub(super) bounds: Bound<'py, PyAny>,
+    pub(super) mask: Option<Bound<'py, PyAny>>,
+}
+
+impl<'py> Rows<'py> {
+    /// `None` for anything else than these named tuples.
+    pub(super) fn of(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
+        let Ok(tuple) = object.cast::<PyTuple>() else { return Ok(None) };
+        let of_class = |at: &usize| {
+            class(object.py(), *at).is_ok_and(|class| object.is_instance(class).unwrap_or(false))
+        };
+        let Some(at) = (0..CLASSES.len()).find(of_class) else { return Ok(None) };
+        Ok(Some(Self {
+            is_padded: at >= 2,
+            values: tuple.get_item(0)?,
+            bounds: tuple.get_item(1)?,
+            mask: if at % 2 == 1 { Some(tuple.get_item(2)?) } else { None },
+        }))
+    }
 }
 
 fn rows(

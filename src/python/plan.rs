@@ -158,5 +158,5 @@ pub(super) fn explain(
         ));
     }
     let (device, copy) = (device.map(|device| device.0), copy.map(|copy| copy.0));
-    PyArray::explain(obj, device, copy, r#type.unwrap_or_default(), mask).map(PyPlan)
+    PyArray::explain(obj, device, copy, r#type, mask).map(PyPlan)
 }
