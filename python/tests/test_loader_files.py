@@ -857,11 +857,14 @@ def test_a_column_that_is_not_cast_to_the_schema_is_named_and_the_ways_out_read_
     pq.write_table(table, tmp_path / "a.parquet")
     source = ds.dataset(tmp_path, schema=pa.schema({"x": pa.int8(), "s": kind}))
     source = ds.dataset([source, source]) if is_union else source
-    for options in {"columns": ["s"]}, {"columns": ["x"], "filter": pc.field("s").is_valid()}:
-        with pytest.raises(
-            ValueError, match=r'a\.parquet: column "s" is dict.* there and (int|list)'
-        ):
-            list(Loader(source, **options))
+    where, told = pc.field("s").is_valid(), r'a\.parquet: column "s" is dict.* there and (int|list)'
+    for read, options in (
+        (source, {"columns": ["s"]}),
+        (source, {"columns": ["x"], "filter": where}),
+        (source.filter(where), {"columns": ["x"]}),
+    ):
+        with pytest.raises(ValueError, match=told):
+            list(Loader(read, **options))
     for way in ds.dataset(tmp_path, schema=table.schema), tmp_path:
         loader = Loader(way, columns={"s": Categories(["1", "b"])})
         assert [batch["s"].tolist() for batch in loader] == [[0, 1]]

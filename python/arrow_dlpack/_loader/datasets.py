@@ -315,11 +315,12 @@ class Dataset(Source):
         names = heads(query.columns, lambda: schema.names) or schema.names
         if where is not None and schema.names:
             names = [*names, *_filters.named(where, _filters.seen_of(schema))]
+        whole = Dataset(self._unfiltered)
         for name in names:
             if any(of.get_field_index(name) < 0 for of in (schema, theirs)):
                 continue
             is_other = not schema.field(name).type.equals(theirs.field(name).type)
-            if is_other and self._failure(Query(columns=[name]), end, fragment):
+            if is_other and whole._failure(Query(columns=[name]), end, fragment):
                 return schema.field(name)
         return None
 
