@@ -210,7 +210,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         if worker is None:
             return loader._iterate(framework)
         try:
-            # Inside of another dataset, it may be iterated more often than the DataLoader.
+            # Inside of another dataset, it may be iterated more or less often than the DataLoader.
             number = worker.id if worker.dataset is self else None
             self._notice.heed(loader, worker.num_workers, number)
             epoch = loader._progress.upcoming()
@@ -342,10 +342,11 @@ class _Notice:
     def heed(self, loader: Loader[Any], workers: int, worker: int | None) -> None:
         """Does in this worker what it was told since its last epoch; what cannot be done, again.
 
-        worker: its number, if the others do the same epochs.
+        worker: its number, if it is iterated where the epochs of the DataLoader begin.
         """
         self._asked += 1
-        number, told = self._read(worker) if self._asked > 1 else (self._number, {})
+        is_start = self._asked == 1 and worker is not None
+        number, told = (self._number, {}) if is_start else self._read(worker)
         for name, (since, what) in told.items():
             if since <= self._number:
                 continue

@@ -436,8 +436,11 @@ def test_a_level_of_pandas_is_read_beside_a_column_that_does_not_convert(name, f
     ((features, labels),) = Loader(forms[form](), columns=["x"], label=level, batch_size=2)
     assert (features["x"].tolist(), labels.tolist()) == ([1, 2], [7, 0])
     assert to_tensor(frame, columns=["x", level]).tolist() == [[1, 7], [2, 0]]
-    with pytest.raises((TypeError, pa.ArrowInvalid), match="Conversion failed for column o"):
+    with pytest.raises(pa.ArrowInvalid, match="Conversion failed for column o"):
         list(Loader(forms[form](), columns=["x"], filter=pc.field("o") == "a"))
+    for options in {}, {"columns": {"o": Categories(["a"])}}:
+        with pytest.raises(pa.ArrowInvalid, match="Conversion failed for column o"):
+            list(Loader(forms[form](), **options))
 
 
 def test_levels_of_pandas_that_do_not_convert_are_left_out():

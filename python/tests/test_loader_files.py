@@ -815,10 +815,59 @@ def test_a_type_that_pyarrow_cannot_make_of_a_file_names_it_and_the_path_is_the_
     for at, column in enumerate(texts):
         write_one(pa.table({"s": column}), f"{tmp_path}/{at}.{form}")
     options = {"columns": {"s": Categories(["a", "b", "c"])}, "framework": "numpy"}
-    with pytest.raises(ValueError, match=rf"1\.{form}: .*Unsupported cast .*; the schema="):
+    with pytest.raises(ValueError, match=rf'1\.{form}: column "s" is string_view there and dict'):
         list(Loader(ds.dataset(tmp_path, format=form), **options))
     batches = list(Loader(str(tmp_path), **options))
     assert [code for batch in batches for code in batch["s"].tolist()] == [0, 1, 1, 2]
+
+
+@pytest.mark.parametrize("form", ["files", "union", "union with a table"])
+def test_a_schema_of_views_reads_dictionaries_of_files(form, tmp_path):
+    table = pa.table({"x": [1, 2], "s": pa.array(["a", "b"]).dictionary_encode()})
+    schema = pa.schema({"x": pa.int64(), "s": pa.string_view()})
+    parts = []
+    for at in range(2):
+        pq.write_table(table, tmp_path / f"{at}.parquet")
+        parts.append(ds.dataset(tmp_path / f"{at}.parquet", schema=schema))
+    source = ds.dataset(parts)
+    if form == "files":
+        source = ds.dataset(tmp_path, schema=schema)
+    elif form == "union with a table":
+        views = pa.table({"x": [1, 2], "s": pa.array(["a", "b"], pa.string_view())})
+        source = ds.dataset([parts[0], ds.dataset(views)])
+    for wish in Categories(["a", "b"]), Categories.scan():
+        loader = Loader(source, columns={"x": None, "s": wish}, batch_size=2)
+        assert [batch["s"].tolist() for batch in loader] == [[0, 1], [0, 1]]
+        next(iter(loader))
+        loader.load_state_dict(loader.state_dict())
+        assert [batch["x"].tolist() for batch in loader] == [[1, 2]]
+    where = pc.field("s") == "b"
+    for options in {"filter": where}, {}:
+        own = source if options else source.filter(where)
+        loader = Loader(own, columns=["x"], **options)
+        assert [x for batch in loader for x in batch["x"].tolist()] == [2, 2]
+
+
+@pytest.mark.parametrize("is_union", [False, True])
+@pytest.mark.parametrize("kind", [pa.int64(), pa.list_(pa.int64())])
+def test_a_column_that_is_not_cast_to_the_schema_is_named_and_the_ways_out_read_it(
+    kind, is_union, tmp_path
+):
+    table = pa.table({"x": [1, 2], "s": pa.array(["1", "b"]).dictionary_encode()})
+    pq.write_table(table, tmp_path / "a.parquet")
+    source = ds.dataset(tmp_path, schema=pa.schema({"x": pa.int8(), "s": kind}))
+    source = ds.dataset([source, source]) if is_union else source
+    where, told = pc.field("s").is_valid(), r'a\.parquet: column "s" is dict.* there and (int|list)'
+    for read, options in (
+        (source, {"columns": ["s"]}),
+        (source, {"columns": ["x"], "filter": where}),
+        (source.filter(where), {"columns": ["x"]}),
+    ):
+        with pytest.raises(ValueError, match=told):
+            list(Loader(read, **options))
+    for way in ds.dataset(tmp_path, schema=table.schema), tmp_path:
+        loader = Loader(way, columns={"s": Categories(["1", "b"])})
+        assert [batch["s"].tolist() for batch in loader] == [[0, 1]]
 
 
 def test_a_row_group_is_read_without_a_look_at_all_files_unless_words_need_it(

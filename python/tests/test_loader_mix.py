@@ -344,3 +344,20 @@ def test_codes_of_floats_are_those_of_a_list_of_the_same_parts(tmp_path, kinds, 
         found = [np.asarray(batch["s.u"]).item() for batch in mixed]
         # Rows of the two sources take turns.
         assert found[::2] + found[1::2] == listed
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_sources_that_repeat_are_read_as_often_as_their_rows_need(count):
+    class Counted:
+        reads = 0
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            self.reads += 1
+            return pa.table({"x": [1, 2, 3]}).__arrow_c_stream__(requested_schema)
+
+    sources = [Counted() for _ in range(count)]
+    mix = Mix([(source, at + 1) for at, source in enumerate(sources)], "all_exhausted")
+    found = [x for batch in Loader(mix, batch_size=4) for x in batch["x"].tolist()]
+    assert sorted(set(found)) == [1, 2, 3]
+    assert len(found) == {1: 3, 2: 8}[count]
+    assert max(source.reads for source in sources) < 10

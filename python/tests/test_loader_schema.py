@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, Cast, Categories, Dense, Loader, Mix, Pad
+from arrow_dlpack import AsArrow, Cast, Categories, Dense, Loader, Mix, Pad, UnsupportedError
 from arrow_dlpack._loader.schema import merged
 
 
@@ -1929,3 +1929,12 @@ def test_a_part_without_the_struct_of_a_path_takes_the_type_of_its_wish(tmp_path
         found = [value for batch in batches for value in batch["m.x"].tolist()]
         is_ordered = not options and kind != "mix"
         assert found == right if is_ordered else sorted(found) == sorted(right)
+
+
+def test_a_decimal_that_a_wish_does_not_convert_beside_numbers_is_named(source):
+    parts = source(pa.array([decimal.Decimal("12")]), pa.array([1]))
+    for options in {"dtype": "int64"}, {"columns": {"x": Cast("int16")}}:
+        with pytest.raises(UnsupportedError, match='^column "x": Decimal.* pass dtype="float64"'):
+            list(Loader(parts, **options))
+    found = [x for batch in Loader(parts, dtype="float64") for x in batch["x"].tolist()]
+    assert found == [12, 1]

@@ -327,10 +327,8 @@ def test_a_loop_of_any_kind_leaves_columns_of_frames_alone(frame):
 def test_a_column_of_no_type_is_refused_where_it_is_read():
     frame = pd.DataFrame({"n": [1.0, 2.0], "v": [1, "a"]})
     for source in frame, [frame], iter([frame]), Mix([(frame, 1)]):
-        with pytest.raises((TypeError, ValueError), match="failed for column v with type object"):
+        with pytest.raises(pa.ArrowInvalid, match="failed for column v with type object"):
             list(Loader(source, columns=["n", "v"]))
-    with pytest.raises(TypeError, match=r"got pandas\.DataFrame: "):
-        list(Loader([frame], columns=["v"]))
 
 
 def test_an_index_is_none_of_the_features_whatever_json_pandas_writes(tmp_path):

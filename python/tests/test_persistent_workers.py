@@ -16,7 +16,7 @@ import pytest
 import torch
 from arrow_dlpack import Loader
 from arrow_dlpack.torch import BatchDataset, EpochLoader
-from torch.utils.data import DataLoader, get_worker_info
+from torch.utils.data import ChainDataset, DataLoader, IterableDataset, get_worker_info
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 TABLE = pa.table({"y": np.arange(100)})
@@ -272,6 +272,29 @@ def test_a_worker_that_refuses_a_state_late_begins_no_later_epoch(workers):
         options = {"num_workers": workers, "multiprocessing_context": CONTEXT}
         assert run(batches) == run(DataLoader(whole, batch_size=None, **options))
     shut_down(batches)
+
+
+class Within(IterableDataset):
+    """Its n-th iteration is one of the n-th dataset of a list."""
+
+    def __init__(self, datasets):
+        self.datasets = datasets
+
+    def __iter__(self):
+        self.datasets = [*self.datasets[1:], self.datasets[0]]
+        yield from self.datasets[-1]
+
+
+@pytest.mark.parametrize("tell", ["set_epoch", "load_state_dict"])
+def test_datasets_within_another_follow_from_their_first_iteration_on(epochs, tell):
+    first, second = (BatchDataset(TABLE, **OPTIONS) for _ in range(2))
+    turns, chain = persistent(Within([first, second])), persistent(ChainDataset([first, second]))
+    state = first.state_dict()
+    for epoch in 3, 1, 1, 4:
+        for dataset in first, second:
+            getattr(dataset, tell)(epoch if tell == "set_epoch" else {**state, "epoch": epoch})
+        assert run(turns) == epochs[epoch], "the second begins in the second epoch of the workers"
+        assert sorted(run(chain)) == sorted(epochs[epoch] * 2)
 
 
 def test_late_workers_of_a_loader_follow_it(epochs):

@@ -159,12 +159,13 @@ class Dataset(Source):
         if schema is None or not type(whole).__module__.startswith("pyarrow"):
             return whole
         plain = schema_without_views(schema)
-        if fragments is None:
-            fragments = [] if plain.equals(whole.schema) else self._all_fragments()
-        if not fragments:
+        if fragments:
+            return _of_files(fragments, plain)
+        is_plain = plain.equals(schema)
+        # Tables keep their views until they are read.
+        if is_plain or not any(hasattr(fragment, "path") for fragment in self._listed()):
             return whole
-        make = import_module("pyarrow.dataset").FileSystemDataset
-        return make(list(fragments), plain, fragments[0].format, fragments[0].filesystem)
+        return _plain(whole, plain)
 
     def _is_unpruned(self, schema: Any, where: Any) -> bool:
         """Whether statistics of Parquet would leave out rows that the filter keeps, or fail, or
@@ -259,7 +260,7 @@ class Dataset(Source):
 
     def _taken(self, positions: Any) -> list[Any]:
         """The rows at some positions, of types that pyarrow's own `take` does not take too."""
-        pa, dataset = import_module("pyarrow"), self._dataset
+        pa, dataset = import_module("pyarrow"), self._part(None, None)
         reader = dataset.scanner(columns=_of_dataset(dataset, None)).to_reader()
         found, start, rows = [], 0, positions.to_pylist()
         for batch in reader:
@@ -305,8 +306,23 @@ class Dataset(Source):
             look = partial(self._failure, query, end if is_whole else None)
             found = side_by_side(look, fragments, system)
             for fragment, own in filter(None, found):
-                return _naming(fragment, own, error)
+                return _naming(fragment, own, error, self._unmade(query, end, fragment))
         return error
+
+    def _unmade(self, query: Query, end: float, fragment: Any) -> Any:
+        """The column of the schema, if one is read, that is not made of the file's own."""
+        schema, theirs, where = self._dataset.schema, fragment.physical_schema, self._where(query)
+        names = heads(query.columns, lambda: schema.names) or schema.names
+        if where is not None and schema.names:
+            names = [*names, *_filters.named(where, _filters.seen_of(schema))]
+        whole = Dataset(self._unfiltered)
+        for name in names:
+            if any(of.get_field_index(name) < 0 for of in (schema, theirs)):
+                continue
+            is_other = not schema.field(name).type.equals(theirs.field(name).type)
+            if is_other and whole._failure(Query(columns=[name]), end, fragment):
+                return schema.field(name)
+        return None
 
     def _failure(
         self, query: Query, end: float | None, fragment: Any
@@ -602,6 +618,22 @@ class Fragments(Files):
         return self._given
 
 
+def _of_files(fragments: Sequence[Any], schema: Any) -> Any:
+    make = import_module("pyarrow.dataset").FileSystemDataset
+    return make(list(fragments), schema, fragments[0].format, fragments[0].filesystem)
+
+
+def _plain(dataset: Any, schema: Any) -> Any:
+    """The dataset with its schema without views: pyarrow makes texts of more types than views."""
+    pa = import_module("pyarrow.dataset")
+    if isinstance(dataset, pa.UnionDataset):
+        return pa.UnionDataset(schema, [_plain(child, schema) for child in dataset.children])
+    files = list(dataset.get_fragments())
+    if files and hasattr(files[0], "path"):
+        return _of_files(files, schema)
+    return pa.dataset(without_views(dataset.to_table()))
+
+
 def way_of_files(form: str) -> str:
     """How files of a format get other types, for errors."""
     told = "" if form == "parquet" else f', format="{form}"'
@@ -629,8 +661,8 @@ def _replaced(path: str) -> Exception:
     return OSError(f"{path} was replaced while an epoch read it: the next one reads it anew")
 
 
-def _naming(fragment: Any, found: Exception, error: Exception) -> Exception:
-    """An error of a file's that names it, and of CSV the column by its name."""
+def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> Exception:
+    """An error of a file's that names it, and the column, if it is one of CSV or of a cast."""
     text = str(found).splitlines()[0] if str(found) else type(found).__name__
     number = re.search(r"In CSV column #(\d+): Row #(\d+)", text)
     if number is not None:
@@ -640,10 +672,12 @@ def _naming(fragment: Any, found: Exception, error: Exception) -> Exception:
             'format="csv", schema=...) says others, and a CsvFileFormat with null_values takes '
             "some texts for nulls"
         )
-    if isinstance(found, NotImplementedError):
-        text += (
-            "; the schema= of a dataset needs types that pyarrow makes of those of each file, and "
-            "the path in its place does not"
+    elif column is not None:
+        own = fragment.physical_schema.field(column.name).type
+        text = (
+            f'column "{column.name}" is {own} there and {column.type} in the schema of the '
+            f"dataset, and pyarrow casts it not: {text}; another schema=, or the path in place of "
+            "the dataset, reads it"
         )
     kind = type(error) if isinstance(error, OSError) else ValueError
     return kind(f"{fragment.path}: {text}")

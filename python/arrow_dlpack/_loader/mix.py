@@ -382,15 +382,14 @@ class Mixed(Source):
             # A source that ends leaves its turns to the others, whose rows are read then.
             while lengths != before:
                 before, bounds = lengths, self._turns.bounds(lengths)
-                upto = self._turns.counts(at + _BLOCK, bounds)
+                total = self._turns.total(lengths)
+                end = at + _BLOCK if total is None else min(at + _BLOCK, total)
+                upto = self._turns.counts(end, bounds)
                 for one, start, stop in zip(held, done, upto, strict=True):
-                    one.fill(stop - start + 1)
+                    one.fill(stop - start + 1, to_end=True)
                 lengths = [one.length for one in held]
-            total = self._turns.total(lengths)
-            end = at + _BLOCK if total is None else min(at + _BLOCK, total)
             if end <= at:
                 return
-            bounds = self._turns.bounds(lengths)
             yield from self._until_error(held, schema, bounds, done, range(at, end))
             done, at = self._turns.counts(end, bounds), end
 
@@ -494,11 +493,16 @@ class _Held:
         #: Of the whole source, once it has been read to its end.
         self.length: int | None = None
 
-    def fill(self, rows: int) -> None:
-        """Reads until there are this many rows, or no more."""
+    def fill(self, rows: int, to_end: bool = False) -> None:
+        """Reads until there are this many rows, or no more.
+
+        to_end: at most to the end of the source, if that is not known yet: it may be that of all.
+        """
+        known = self.length
         try:
             while self.rows < rows and self.error is None and self._reads():
-                pass
+                if to_end and self.length != known:
+                    break
         except Exception as error:  # raised after the rows that come before it
             self.error = error
 

@@ -48,7 +48,9 @@ def reader_of(data: Any) -> Any:
     except OverflowError as error:
         raise explained(data, error) from error
     except (TypeError, ValueError) as error:
-        of = type(data._frame if isinstance(data, _Narrowed) else data)
+        if isinstance(data, _Narrowed) or is_pandas_frame(data):
+            raise  # it names the column
+        of = type(data)
         has_protocol = any(map(hasattr, [data] * 2, ("__arrow_c_stream__", "__arrow_c_array__")))
         raise TypeError(
             "each batch must be a table or a record batch that pyarrow reads, got "

@@ -702,8 +702,9 @@ def fitted(batch: Any, schema: Any, query: Query = ALL) -> Any:
             continue
         try:
             columns.append(_cast(batch.column(at), own.type, query.number_of(own.name)))
-        except (NotImplementedError, ValueError) as error:
-            kind = ValueError if isinstance(error, ValueError) else NotImplementedError
+        except (NotImplementedError, ValueError, _core.UnsupportedError) as error:
+            kinds = ValueError, _core.UnsupportedError, NotImplementedError
+            kind = next(kind for kind in kinds if isinstance(error, kind))
             raise kind(f'column "{own.name}": {error}') from error
     return type(batch).from_arrays(columns, schema=schema)
 
