@@ -45,17 +45,18 @@ def reader_of(data: Any) -> Any:
             is_read_once = _core._is_read_once(data)
             return pa.RecordBatchReader.from_stream(_Recorded(data) if is_read_once else data)
         batch = pa.record_batch(data)
-    except OverflowError as error:
-        raise explained(data, error) from error
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
+        told = explained(data, error)
+        if isinstance(told, OverflowError):
+            raise told from error
         of = type(data._frame if isinstance(data, _Narrowed) else data)
         has_protocol = any(map(hasattr, [data] * 2, ("__arrow_c_stream__", "__arrow_c_array__")))
-        told = f": {error}" * has_protocol
+        why = f": {error}" * has_protocol
         if is_column(data):
-            told = ', which is one column: pyarrow.table({"x": x}) makes a table of it'
+            why = ', which is one column: pyarrow.table({"x": x}) makes a table of it'
         raise TypeError(
             "each batch must be a table or a record batch that pyarrow reads, got "
-            f"{of.__module__}.{of.__qualname__}{told}{_way_out(data)}"
+            f"{of.__module__}.{of.__qualname__}{why}{_way_out(data)}"
         ) from error
     return pa.RecordBatchReader.from_batches(batch.schema, [batch])
 
@@ -183,7 +184,7 @@ class _Narrowed:
                 raise
             try:
                 return some.__arrow_c_stream__(requested_schema)
-            except OverflowError as error:
+            except (OverflowError, ValueError) as error:
                 raise explained(some, error) from error
 
 
