@@ -390,5 +390,5 @@ def test_too_large_an_integer_is_told_with_its_column(value, place):
         calls += [lambda data: to_tensor(data, columns=["o"])]
         calls += [lambda data: list(Loader(data, columns=["o"]))]
     for call in calls:
-        with pytest.raises(OverflowError, match='^column "o" has integers that 64 bits do not'):
+        with pytest.raises(OverflowError, match='^column "o" has integers that int64 does not'):
             call(source)
