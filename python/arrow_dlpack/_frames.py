@@ -58,7 +58,7 @@ def converts(frame: Any) -> bool:
     return True
 
 
-def explained(data: Any, error: OverflowError) -> OverflowError:
+def explained(data: Any, error: Exception) -> Exception:
     """The error of a conversion, with the column of pandas that has too large an integer."""
     frame = data.to_frame(name=data.name) if _is_pandas_series(data) else data
     if not is_pandas_frame(frame):
@@ -70,14 +70,30 @@ def explained(data: Any, error: OverflowError) -> OverflowError:
         try:
             _as_frame(column).__arrow_c_stream__()
         except OverflowError:
-            told = "a column without a name" if name is None else f'column "{name}"'
-            return OverflowError(
-                f"{told} has integers that 64 bits do not hold: make floats of them, as "
-                'by astype("float64"), or leave it out'
-            )
+            pass
         except (ArithmeticError, NotImplementedError, TypeError, ValueError):
+            if not any(map(_is_large, column)):
+                continue
+        else:
             continue
+        told = "a column without a name" if name is None else f'column "{name}"'
+        return OverflowError(f"{told} has integers that int64 does not hold: {_way_out(column)}")
     return error
+
+
+def _is_large(value: Any) -> bool:
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
+
+
+def _way_out(column: Any) -> str:
+    """What converts a column of too large integers; beside texts or lists it is no float."""
+    try:
+        if all(isinstance(value, int) and 0 <= value < 2**64 for value in column):
+            return 'make them unsigned, by astype("uint64"), or leave it out'
+        column.astype("float64")
+    except (OverflowError, TypeError, ValueError):
+        return 'make texts of all values, by astype("str"), or leave it out'
+    return 'make floats of them, by astype("float64"), or leave it out'
 
 
 def _is_pandas_series(data: Any) -> bool:

@@ -1,6 +1,7 @@
 """What a hint names exists where it is said, and works."""
 
 import decimal
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -434,7 +435,7 @@ def test_what_is_named_for_an_object_makes_a_tensor_or_arrow_data(name):
         else:
             assert f": {way}" in words
     for call in (to_tensor, Array):
-        assert "numpy.asarray" not in refusal(call, given)
+        assert ": numpy.asarray" not in refusal(call, given)
         assert way is not None or "pyarrow.array" not in refusal(call, given)
     if convert is not None:
         convert(given)
@@ -646,3 +647,214 @@ def test_maps_have_keys_and_items_of_chunked_ones_too():
     whole = pa.chunked_array([x, x]).combine_chunks()
     assert to_tensor(whole.keys).tolist() == [1, 3, 1, 3]
     assert to_tensor(x.items).tolist() == [2, 4]
+
+
+BATCH = TABULAR.to_batches()[0]
+TWO_INTS = pa.array([1, 2])
+SEVERAL = {
+    "a table and an array": ([TABULAR, TWO_INTS], 'pyarrow.table({"x": x[1]})'),
+    "an array and a table": ([TWO_INTS, TABULAR], 'pyarrow.table({"x": x[0]})'),
+    "batches": ([BATCH, BATCH], "pyarrow.Table.from_batches(x)"),
+    "tables": ([TABULAR, TABULAR], "pyarrow.concat_tables(x)"),
+    "batches and tables": ([BATCH, TABULAR], "pyarrow.concat_tables(map(pyarrow.table, x))"),
+    "readers": ([TABULAR.to_reader(), TABULAR], "pyarrow.concat_tables(map(pyarrow.table, x))"),
+    "arrays": ([TWO_INTS, pa.chunked_array([TWO_INTS])], "pyarrow.chunked_array(x)"),
+    "our arrays": (
+        [Array(TWO_INTS), TWO_INTS],
+        "pyarrow.concat_arrays(map(pyarrow.array, x))",
+    ),
+    "pairs": ([("a", np.zeros(2))], "dict(x)"),
+    "a pair": (("a", np.zeros(2)), "{x[0]: x[1]}"),
+}
+
+
+def typed(way, x):
+    return eval(way, {"x": x, "numpy": np, "pyarrow": pa, "from_dlpack": from_dlpack})
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_lists_of_arrow_data_are_joined_by_what_takes_all_of_them(name):
+    x, way = SEVERAL[name]
+    # record_batch takes arrays of numbers as columns, by their names.
+    calls = [to_tensor] if "our arrays" in (name, f"our {name}") else [to_tensor, record_batch]
+    for call in calls if "pair" not in name else [record_batch]:
+        words = refusal(call, x)
+        assert way in words
+        assert "\n" not in words
+    made = typed(way, x)
+    if "pair" in name:
+        record_batch(made)
+    else:
+        to_tensor(made)
+
+
+def test_tables_beside_other_objects_are_not_shown_whole():
+    for x in [TABULAR, 1], (TABULAR, 1), TABULAR:
+        assert "\n" not in refusal(record_batch, x)
+
+
+def masked(values, **options):
+    return np.ma.masked_array(values, [False, True], **options)
+
+
+MASKED = {
+    "floats": (masked([1.5, 2]), "from_dlpack(x.data, mask=~numpy.ma.getmaskarray(x))"),
+    "complex": (masked([1j, 2]), "from_dlpack(x.data, mask=~numpy.ma.getmaskarray(x))"),
+    "texts": (masked(["a", "b"]), "pyarrow.array(x)"),
+    "bytes": (masked([b"a", b"b"]), "pyarrow.array(x)"),
+    "objects": (masked(["a", "b"], dtype=object), "pyarrow.array(x)"),
+    "large integers": (masked([1, 2**70], dtype=object), "pyarrow.array(x)"),
+    "times": (masked(["2020", "2021"], dtype="M8[s]"), "pyarrow.array(x)"),
+    "fields": (
+        masked([(1,), (2,)], dtype=[("a", "i4")]),
+        "pyarrow.table({name: x[name] for name in x.dtype.names})",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_masked_arrays_become_arrow_data_with_nulls(name):
+    x, way = MASKED[name]
+    for call in (to_tensor, asdlpack, from_dlpack):
+        words = refusal(call, x)
+        assert way in words
+        assert ".view(" not in words
+    made = typed(way, x)
+    column = made["a"] if name == "fields" else pa.array(made)
+    assert column.null_count == 1
+    table = refusal(Loader, x).partition("iterator of batches, got ")[2].partition(": ")[2]
+    assert typed(table.partition(" makes ")[0], x).num_rows == 2
+
+
+UNUSUAL = {
+    "complex long double": (np.ones(2, "G"), 'x.astype("complex128")'),
+    "bytes of one length": (np.zeros((2, 3), "V8"), 'x.view("uint8").reshape(*x.shape, -1)'),
+    "one such": (np.void(b"1234"), 'numpy.frombuffer(x, "uint8")'),
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_dtypes_that_no_tensor_has_name_what_has(name):
+    x, way = UNUSUAL[name]
+    assert way in refusal(to_tensor, x)
+    assert asdlpack(typed(way, x)).nbytes == (32 if name.startswith("complex") else x.nbytes)
+
+
+def test_layouts_of_pytorch_are_named_to_who_asks_for_arrow_data():
+    torch = pytest.importorskip("torch")
+    rows = [torch.ones(1), torch.ones(2)]
+    for x, way in (
+        (torch.eye(2).to_sparse(), "x.to_dense()"),
+        (torch.nested.nested_tensor(rows), "x.to_padded_tensor(0)"),
+        (torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8), "x.dequantize()"),
+    ):
+        for call in (to_tensor, Loader):
+            assert f"{way} is a tensor" in refusal(call, x)
+        asdlpack(typed(way, x))
+
+
+LARGE = 2**64 - 1
+FLOATS = 'pyarrow.array(numpy.asarray(x, "float64"))'
+TEXTS = "pyarrow.array(list(map(str, x)))"
+OBJECTS_OF_PYTHON = {
+    "large integers": ([2**70, 1], FLOATS),
+    "large integers and floats": ([2**70, 1.5], FLOATS),
+    "integers that floats round": ([2**53 + 1, 1.5], FLOATS),
+    "of both signs": ([LARGE, -1], FLOATS),
+    "unsigned": ([LARGE, 1], 'pyarrow.array(x, "uint64")'),
+    "unsigned with nulls": ([LARGE, None], 'pyarrow.array(x, "uint64")'),
+    "large with nulls": (
+        [2**70, None],
+        'pyarrow.array(numpy.asarray(x, "float64"), from_pandas=True)',
+    ),
+    "a large integer": (2**70, "pyarrow.array([float(x)])"),
+    "the least integers": ([-(2**63), 1], "pyarrow.array(x)"),
+    "an unsigned one": (LARGE, 'pyarrow.array([x], "uint64")'),
+    "a complex one": (1j, "from_dlpack(numpy.asarray([x]))"),
+    "complex": ([1j, 1], "from_dlpack(numpy.asarray(x))"),
+    "fractions": ([Fraction(1, 2), 1.5], FLOATS),
+    "decimals and floats": ([decimal.Decimal(1), 1.5], FLOATS),
+    "decimals": ([decimal.Decimal(1), 1], "pyarrow.array(x)"),
+    "booleans and integers": ([True, 1], FLOATS),
+    "rows": ([[2**70], [1, 2]], "pyarrow.array([list(map(float, row)) for row in x])"),
+    "texts and numbers": (["a", 2**70], TEXTS),
+    "numbers and texts": ([1, "a"], TEXTS),
+    "lists and numbers": ([[1], 1], TEXTS),
+    "a set of large integers": ({2**70, 1}, FLOATS.replace("x", "list(x)")),
+    "a set of several kinds": ({1, "a"}, TEXTS.replace("x", "list(x)")),
+    "arrays and lists": ([np.array([1]), [1]], None),
+    "an array of large integers": (np.array([2**70, 1], object), FLOATS),
+    "an array of unsigned": (np.array([LARGE, 1], object), 'pyarrow.array(x, "uint64")'),
+    "an array of several kinds": (np.array([1, "a"], object), TEXTS),
+    "a dict": (
+        {"a": [2**70], "b": [1]},
+        "pyarrow.table({**x, 'a': pyarrow.array(numpy.asarray(x['a'], \"float64\"))})",
+    ),
+    "a dict of unsigned": (
+        {"a": [LARGE]},
+        "pyarrow.table({**x, 'a': pyarrow.array(x['a'], \"uint64\")})",
+    ),
+    "a dict of several kinds": (
+        {"a": [1, "x"]},
+        "pyarrow.table({**x, 'a': pyarrow.array(list(map(str, x['a'])))})",
+    ),
+    "a row": ({"a": 1, "b": "c", "d": [1]}, "pyarrow.Table.from_pylist([x])"),
+    "a row of large": (
+        {"a": 2**70, "b": None},
+        "pyarrow.Table.from_pylist([{**x, 'a': float(x['a'])}])",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS_OF_PYTHON)
+def test_objects_of_python_are_told_what_makes_arrow_data_of_them(name):
+    x, way = OBJECTS_OF_PYTHON[name]
+    if way is None:
+        assert "pyarrow.array(" not in refusal(to_tensor, x)
+        return
+    assert f": {way} makes " in refusal(to_tensor, x)
+    made = typed(way, x)
+    assert isinstance(made, (pa.Array, pa.Table, Array))
+    words = refusal(Loader, x)
+    table = words.partition(" makes a table")[0].rpartition("pyarrow.table(")
+    if table[1] and isinstance(x, (list, np.ndarray)):
+        assert typed(table[1] + table[2], x).num_rows == len(x)
+
+
+def test_lists_of_several_kinds_are_no_tensor_of_numpy():
+    for x in ([1, "a"], [2**70, "a"]):
+        for call in (from_dlpack, record_batch):
+            assert TEXTS in refusal(call, x)
+    rows = [[2**70], [1]]
+    assert 'numpy.stack(x).astype("float64")' in refusal(from_dlpack, rows)
+    assert to_tensor(from_dlpack(np.stack(rows).astype("float64"))).tolist() == [[2.0**70], [1]]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([2**70, 1], "float64"),
+        ([2**70, None], "float64"),
+        ([2**70, 1.5], "float64"),
+        ([LARGE, -1], "float64"),
+        ([LARGE, 1], "uint64"),
+        ([2**70, "a"], "str"),
+        ([[2**70], [1]], "str"),
+        ([{"b": 2**70}, {"b": 1}], "str"),
+    ],
+)
+def test_a_column_of_pandas_of_large_integers_is_cast_to_what_holds_it(values, kind):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": pd.Series(values, dtype=object), "b": [1, 2]})
+    for call in (
+        to_tensor,
+        lambda x: list(Loader(x)),
+        lambda x: list(Loader(x, columns=["a"])),
+        lambda x: list(Loader([x])),
+        lambda x: list(Loader(x, columns=["a"], filter=pc.field("b") > 1)),
+    ):
+        with pytest.raises(OverflowError, match=rf'column "a" has integers .* astype\("{kind}"\)'):
+            call(frame)
+    with pytest.raises(OverflowError, match=rf'astype\("{kind}"\)'):
+        to_tensor(frame["a"])
+    assert pa.table(frame.astype({"a": kind})).num_rows == 2

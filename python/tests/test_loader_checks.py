@@ -340,10 +340,48 @@ def test_a_dataset_of_hugging_face_without_rows_has_no_batches():
     assert batch["x"].tolist() == [1, 2]
 
 
-def test_one_column_is_no_table():
-    for source in pa.array([1]), pd.Series([1]), pl.Series([1]):
-        with pytest.raises(TypeError, match="one column: pass pyarrow.table"):
+COLUMNS = {
+    "array": pa.array([1]),
+    "chunks": pa.chunked_array([[1]]),
+    "extension": pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1], pa.int8())),
+    "Array": Array(pa.array([1])),
+    "pandas": pd.Series([1], name="x"),
+    "objects of pandas": pd.Series([1], name="x", dtype=object),
+    "polars": pl.Series("x", [1]),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_one_column_is_no_table(name):
+    x = COLUMNS[name]
+    with pytest.raises(TypeError, match=r'one column: pass pyarrow.table\({"x": x}\)'):
+        Loader(x)
+    with pytest.raises(TypeError, match="columns and label are for tables"):
+        Loader(x, columns=["x"])
+    for source in [x], [TABLE, x], [x, TABLE], Mix([(x, 1)]):
+        with pytest.raises(TypeError, match=r'one column: pyarrow.table\({"x": x}\) makes a table'):
             list(Loader(source))
+    for source in pa.table({"x": x}), [pa.table({"x": x})]:
+        (batch,) = Loader(source)
+        assert batch["x"].tolist() == [1]
+    (batch,) = Loader(x, format="matrix")
+    assert batch.tolist() == [1]
+
+
+def test_a_column_of_pandas_that_occurs_twice_is_told_when_it_is_made():
+    for values in [1.0, 2.0], [object(), object()]:
+        frame = pd.DataFrame([[values[0], 5, values[1]]], columns=["x", "y", "x"])
+        for source in frame, [frame], Mix([(frame, 1)]):
+            for options in {}, {"label": "y"}, {"columns": ["x"]}, {"columns": {"x": AsArrow()}}:
+                with pytest.raises(KeyError, match='2 columns are called "x"'):
+                    Loader(source, **options)
+            (batch,) = Loader(source, columns=["y"])
+            assert batch["y"].tolist() == [5]
+        with pytest.raises(KeyError, match='filter= names column "x", and 2 columns are called so'):
+            Loader(frame, columns=["y"], filter=pc.field("x") > 1)
+        with pytest.raises(KeyError, match='filter= names column "none", and there is none'):
+            Loader(frame, columns=["y"], filter=pc.field("none") > 1)
+        assert len(list(Loader(frame, columns=["y"], filter=pc.field("y") > 1))) == 1
 
 
 @pytest.mark.parametrize("index", [[True, False], ["a", "b"], [1, "a"]])

@@ -113,6 +113,28 @@ def test_memory_that_does_not_fit_stays_as_it_was(out, message):
     assert bytes(memoryview(np.ascontiguousarray(out)).cast("B")) == before
 
 
+def test_memory_that_no_result_is_written_to_names_what_takes_one():
+    torch = pytest.importorskip("torch")
+    for out in (
+        np.zeros((3, 3), object),
+        np.zeros((3, 3), ">f8"),
+        np.zeros((3, 3), "M8[s]"),
+        np.zeros((3, 3), "g"),
+        np.ma.masked_array(np.zeros((3, 3)), True),
+        torch.zeros((3, 3)).to_sparse(),
+        torch.zeros((3, 3), requires_grad=True),
+        torch.zeros((3, 3), device="meta"),
+    ):
+        with pytest.raises(
+            BufferError, match=r"^out is .* pass one like numpy.empty\(shape"
+        ) as error:
+            to_tensor(TABLE, out=out)
+        assert not hasattr(error.value, "__notes__")
+        assert error.value.__cause__ is not None
+    shape, dtype = (3, 3), "float64"
+    assert to_tensor(TABLE, out=np.empty(shape, dtype)).shape == shape
+
+
 def test_out_of_the_wrong_kind_is_refused_before_a_stream_is_read():
     jax = pytest.importorskip("jax.numpy")
     for out, error, message in [

@@ -198,6 +198,36 @@ def test_levels_of_one_name_are_all_an_index():
             to_tensor(frame, columns=["1"])
 
 
+@pytest.mark.filterwarnings("ignore:The DataFrame has non-str index name")
+@pytest.mark.parametrize("form", ["frame", "table", "list", "mix"])
+def test_a_level_of_the_name_of_a_column_is_ambiguous(form):
+    """pandas' 0 of a level and 0 of a column are both "0"; of texts pyarrow renames the level."""
+    frame = pd.DataFrame({0: [1.0, 2], 1: [3.0, 4]}, index=pd.Index([7, 8], name=0))
+    table = pa.table(frame)
+    assert table.schema.names == ["0", "1", "0"]
+    sources = {
+        "frame": frame,
+        "table": table,
+        "list": [frame, frame],
+        "mix": Mix([(frame, 1), (frame, 1)]),
+    }
+    source = sources[form]
+    for options in (
+        {"columns": ["0"]},
+        {"label": "0"},
+        {"columns": {"0": Categories([1])}},
+        {"columns": ["1"], "filter": pc.field("0") > 1},
+        {"filter": pc.field("0") > 1},
+    ):
+        with pytest.raises(KeyError, match="2 columns (of .* )?are called"):
+            list(Loader(source, **options))
+    for options in {}, {"filter": pc.field("1") > 3}:
+        (batch,) = Loader(source, columns=["1"], batch_size=9, **options)
+        assert set(batch["1"].tolist()) == ({4} if options else {3, 4})
+    named = Loader(frame.rename_axis("key"), columns=["0"], filter=pc.field("0") > 1)
+    assert [batch["0"].tolist() for batch in named] == [[2]]
+
+
 @pytest.mark.parametrize("ending", ["parquet", "arrow", "feather", "arrows"])
 @pytest.mark.filterwarnings("ignore:The DataFrame has non-str index name")
 def test_levels_of_one_name_are_an_index_in_files_too(tmp_path, ending):
@@ -358,5 +388,5 @@ def test_too_large_an_integer_is_told_with_its_column(value, place):
         calls += [lambda data: to_tensor(data, columns=["o"])]
         calls += [lambda data: list(Loader(data, columns=["o"]))]
     for call in calls:
-        with pytest.raises(OverflowError, match='^column "o" has integers that 64 bits do not'):
+        with pytest.raises(OverflowError, match='^column "o" has integers that int64 does not'):
             call(source)

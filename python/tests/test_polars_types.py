@@ -109,6 +109,17 @@ def test_objects_in_every_source(source):
             list(Loader(SOURCES[source](OBJECTS), columns=columns))
 
 
+@pytest.mark.parametrize("source", ["frame", "list", "mix", "own class"])
+@pytest.mark.parametrize("words", [(), ["x"]])
+def test_codes_of_objects_are_refused_when_the_loader_is_made(source, words):
+    wish = Categories(words) if words else Categories()
+    for options in {"columns": {"o": wish}}, {"label": {"o": wish}}:
+        with pytest.raises(TypeError, match="""column "o" has Python's objects.*addresses"""):
+            Loader(SOURCES[source](OBJECTS), **options)
+    (batch,) = Loader(SOURCES[source](OBJECTS.drop("o")), batch_size=4)
+    assert set(batch["x"].tolist()) == {1, 2}
+
+
 def test_other_columns_of_a_frame_with_objects():
     assert to_tensor(OBJECTS, columns=["x"]).shape == (2, 1)
     assert len(list(Loader(OBJECTS, columns=["x"]))) == 1

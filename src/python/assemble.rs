@@ -5,16 +5,16 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, StructArray};
 use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
-use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use pyo3::{intern, prelude::*};
 
 use super::args::{AskedType, NamesArg, TypeArg, pointless};
 use super::array::PyArray;
-use super::describe::{described, wrong};
+use super::describe::{described, type_name, wrong};
 use super::dlpack::consume;
 use super::dlpack::request::CopyArg;
 use super::errors::placed;
-use super::expected::{Expected, of_dtype};
+use super::expected::{Expected, is_a_table, of_dtype};
 use super::named_tuples::Rows;
 use super::protocols::is_arrow;
 use super::runtime::unlocked;
@@ -157,7 +157,11 @@ fn not_columns(data: &Bound<'_, PyAny>) -> PyErr {
     let way_out = to_name(data).ok().flatten().map(str::to_owned);
     let way_out = way_out.or_else(|| Expected::Tensor.way_out(data));
     let way_out = way_out.map_or_else(String::new, |way| format!(": {way}"));
-    let got = described(data);
+    // What has values has no short name.
+    let got = match data.hasattr("__len__") {
+        Ok(true) => type_name(data),
+        _ => described(data),
+    };
     PyTypeError::new_err(format!(
         "expected a dict of tensors, or a matrix and names=, got {got}{way_out}"
     ))
@@ -185,6 +189,15 @@ fn to_name(data: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
         return Ok(None);
     }
     let Ok(first) = data.get_item(0) else { return Ok(None) };
+    if first.is_instance_of::<PyString>() && data.len()? == 2 {
+        let is_text = data.get_item(1)?.is_instance_of::<PyString>();
+        return Ok((!is_text).then_some("name it, as {x[0]: x[1]}"));
+    }
+    if first.cast::<PyTuple>().is_ok_and(|pair| {
+        pair.len() == 2 && pair.get_item(0).is_ok_and(|name| name.is_instance_of::<PyString>())
+    }) {
+        return Ok(Some("dict(x) has them by their names"));
+    }
     if first.is_instance_of::<PyDict>() {
         let is_batch = first
             .cast::<PyDict>()?
@@ -196,13 +209,10 @@ fn to_name(data: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
             false => "pyarrow.Table.from_pylist(x) makes a table of it",
         }));
     }
-    let is_tensor = first.hasattr("__dlpack__")? && !is_a_table(&first)?;
-    Ok(is_tensor.then_some("name each of them, as {\"x\": x[0]}"))
-}
-
-/// Whether Arrow data is a table, a frame or a reader of batches, which is no column of another table.
-fn is_a_table(data: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(data.hasattr("columns")? || data.hasattr("schema")?)
+    let mut items = data.try_iter()?;
+    let has_tables = items.any(|item| item.and_then(|item| is_a_table(&item)).unwrap_or(false));
+    let are_tensors = first.hasattr("__dlpack__")? && !has_tables;
+    Ok(are_tensors.then_some("name each of them, as {\"x\": x[0]}"))
 }
 
 /// The values of a column, and the mask of a pair.

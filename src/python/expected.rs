@@ -3,8 +3,8 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyMemoryView,
-    PyRange, PySet, PyString, PyTuple, PyType,
+    PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList,
+    PyMemoryView, PyRange, PySet, PyString, PyTuple, PyType,
 };
 
 use super::describe::type_name;
@@ -55,6 +55,16 @@ impl Expected {
             return Some(way_out.to_owned());
         }
         if let Ok(Some(way_out)) = of_some_arrow(object) {
+            return Some(way_out);
+        }
+        if let Ok(Some(way_out)) = of_layout(object) {
+            return Some(way_out.to_owned());
+        }
+        if let Ok(Some(way_out)) = of_columns(object) {
+            return Some(way_out);
+        }
+        let is_tensor = matches!(self, Self::Tensor | Self::Any);
+        if let Ok(Some(way_out)) = of_objects(object, is_tensor) {
             return Some(way_out);
         }
         let way_out = match self {
@@ -143,12 +153,13 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> WayOut {
     }
     Ok(Some(if first.is_instance_of::<PyString>() || first.is_instance_of::<PyBytes>() {
         "texts are no tensor: pyarrow.array(x) makes Arrow data of them, and pyarrow.table a table with it"
-    } else if is_arrow(&first)? {
-        return of_arrow(&first).map(Some);
     } else if is_set(object) && !is_number(&first)? {
         return arrow_of(object, Expected::Either);
     } else if is_set(object) {
         of_numbers
+    } else if listed(object).is_some_and(|rows| rows.iter().any(has_large)) {
+        "numpy.stack(x).astype(\"float64\") is a tensor of rows of one length, of rounded numbers: 64 bits do not hold \
+         all of them"
     } else if first.hasattr("__dlpack__")? {
         "numpy.stack(x) is a tensor of rows of one length, and from_ragged(x) makes lists of rows of any length"
     } else if is_sequence(&first) || first.hasattr("__array__")? {
@@ -164,27 +175,253 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> WayOut {
     }))
 }
 
-/// The item of a list or tuple that is no Arrow data, where others are. The first items tell.
+/// What to do with a list or tuple that has Arrow data: with the item that is none, or is a column beside tables, and
+/// else how to join all. The first items tell.
 fn of_some_arrow(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     const SEEN: usize = 1000;
-    let items: Vec<_> = match (object.cast::<PyList>(), object.cast::<PyTuple>()) {
-        (Ok(list), _) => list.iter().take(SEEN).collect(),
-        (_, Ok(tuple)) => tuple.iter().take(SEEN).collect(),
-        _ => return Ok(None),
-    };
-    let (mut has_arrow, mut other) = (false, None);
-    for (index, item) in items.iter().enumerate() {
-        match is_arrow(item)? {
-            true => has_arrow = true,
-            false if other.is_none() => other = Some((index, type_name(item))),
-            false => {}
+    let Some(items) = listed(object) else { return Ok(None) };
+    let (mut first_table, mut first_column, mut other) = (None, None, None);
+    for (index, item) in items.iter().take(SEEN).enumerate() {
+        let first = match (is_arrow(item)?, is_a_table(item)?) {
+            (true, true) => &mut first_table,
+            (true, false) => &mut first_column,
+            (false, _) => &mut other,
+        };
+        first.get_or_insert((index, type_name(item)));
+    }
+    Ok(match (first_table, first_column, other) {
+        (None, None, _) => None,
+        (.., Some((index, kind))) => Some(format!(
+            "item {index} is {kind}, and others are Arrow data: convert it first, or leave it out"
+        )),
+        (Some(_), Some((index, kind)), None) => Some(format!(
+            "item {index} is {kind}, one column, and others are tables: pyarrow.table({{\"x\": x[{index}]}}) makes a \
+             table of it"
+        )),
+        (has_tables, ..) => Some(joined(&items, has_tables.is_some())?.to_owned()),
+    })
+}
+
+/// Whether Arrow data is a table, a frame or a reader of batches, which is no column of another table.
+pub(super) fn is_a_table(data: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(data.hasattr("columns")? || data.hasattr("schema")?)
+}
+
+/// The items of a list or a tuple. Of other sequences, which may claim any length or never end, nothing is read.
+fn listed<'py>(object: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+    match (object.cast::<PyList>(), object.cast::<PyTuple>()) {
+        (Ok(list), _) => Some(list.iter().collect()),
+        (_, Ok(tuple)) => Some(tuple.iter().collect()),
+        _ => None,
+    }
+}
+
+/// How to join several tables, or several columns, by the libraries that they are of.
+fn joined(items: &[Bound<'_, PyAny>], are_tables: bool) -> PyResult<&'static str> {
+    let mut of: Vec<(String, String)> = Vec::new();
+    for item in items {
+        let module = item.get_type().module()?.to_string();
+        let library = module.split('.').next().unwrap_or_default().to_owned();
+        of.push((library, type_name(item)));
+    }
+    let all_of = |library: &str| of.iter().all(|(own, _)| own == library);
+    let all_are = |class: &str| all_of("pyarrow") && of.iter().all(|(_, own)| own == class);
+    Ok(if all_are("RecordBatch") {
+        "several are one after pyarrow.Table.from_batches(x)"
+    } else if all_are("Table") {
+        "several are one after pyarrow.concat_tables(x)"
+    } else if all_of("polars") {
+        "several are one after polars.concat(x)"
+    } else if all_of("pandas") {
+        "several are one after pandas.concat(x)"
+    } else if are_tables {
+        "several are one after pyarrow.concat_tables(map(pyarrow.table, x))"
+    } else if all_of("pyarrow") {
+        "several of one type are one after pyarrow.chunked_array(x)"
+    } else {
+        "several of one type are one after pyarrow.concat_arrays(map(pyarrow.array, x))"
+    })
+}
+
+/// What the values of a list are to pyarrow, which makes no array of some lists of Python's objects.
+#[derive(Clone, Copy, PartialEq)]
+enum Values {
+    /// It makes an array of them.
+    OneKind,
+    /// Integers of which some are above int64's, and all within uint64.
+    Unsigned,
+    /// Numbers that only a float holds all, rounded.
+    Rounded,
+    Complex,
+    /// Of several kinds.
+    Mixed,
+}
+
+impl Values {
+    fn of(items: &[Bound<'_, PyAny>]) -> PyResult<Self> {
+        let (mut kinds, mut low, mut high) = (Vec::<&str>::new(), 0_i128, 0_i128);
+        for item in items.iter().filter(|item| !item.is_none()) {
+            if item.is_instance_of::<PyInt>() {
+                let number = item.extract().unwrap_or(i128::MAX);
+                (low, high) = (low.min(number), high.max(number));
+            }
+            let kind = kind_of(item)?;
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        let are_all = |known: &[&str]| kinds.iter().all(|kind| known.contains(kind));
+        let fits = |least: i128, most: i128| least <= low && high <= most;
+        // Floats hold all integers up to here.
+        const EXACT: i128 = 1 << 53;
+        Ok(if are_all(&["int"]) {
+            match (fits(i64::MIN.into(), i64::MAX.into()), fits(0, u64::MAX.into())) {
+                (true, _) => Self::OneKind,
+                (_, true) => Self::Unsigned,
+                _ => Self::Rounded,
+            }
+        } else if are_all(&["bool"])
+            || are_all(&["int", "decimal"])
+            || (are_all(&["int", "float"]) && fits(-EXACT, EXACT))
+        {
+            Self::OneKind
+        } else if are_all(&["bool", "int", "float", "decimal", "fraction"]) {
+            Self::Rounded
+        } else if are_all(&["bool", "int", "float", "complex"]) {
+            Self::Complex
+        } else if kinds.len() == 1 {
+            Self::OneKind
+        } else {
+            Self::Mixed
+        })
+    }
+
+    /// What makes Arrow data of the values that `x` names; `None` where pyarrow does.
+    fn made(self, x: &str, has_none: bool) -> Option<String> {
+        Some(match self {
+            Self::OneKind => return None,
+            Self::Unsigned => format!("pyarrow.array({x}, \"uint64\")"),
+            Self::Rounded if has_none => {
+                format!("pyarrow.array(numpy.asarray({x}, \"float64\"), from_pandas=True)")
+            }
+            Self::Rounded => format!("pyarrow.array(numpy.asarray({x}, \"float64\"))"),
+            Self::Complex if !has_none => format!("from_dlpack(numpy.asarray({x}))"),
+            Self::Complex | Self::Mixed => format!("pyarrow.array(list(map(str, {x})))"),
+        })
+    }
+
+    fn told(self) -> &'static str {
+        match self {
+            Self::OneKind => "an array of values",
+            Self::Unsigned => "an array of values that int64 does not hold",
+            Self::Rounded => "an array of rounded numbers, as no integers hold all of them",
+            Self::Complex => "an array of complex numbers",
+            Self::Mixed => "an array of texts, as the values are of several kinds",
         }
     }
-    Ok(other.filter(|_| has_arrow).map(|(index, kind)| {
-        format!(
-            "item {index} is {kind}, and others are Arrow data: convert it first, or leave it out"
-        )
-    }))
+}
+
+/// What a value of Python's is: a type of numbers, one of pyarrow's nested types, or its class.
+fn kind_of(item: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+    Ok(if item.is_instance_of::<PyString>() || item.is_instance_of::<PyBytes>() {
+        "text"
+    } else if item.is_instance_of::<PyDict>() {
+        "struct"
+    } else if item.hasattr("__len__")? {
+        "list" // also of an array, which has the methods of numbers
+    } else if item.is_instance_of::<PyBool>() {
+        "bool"
+    } else if item.is_instance_of::<PyComplex>() {
+        "complex"
+    } else if item.hasattr("__index__")? {
+        "int"
+    } else if is_number(item)? {
+        "float"
+    } else if item.hasattr("as_integer_ratio")? && item.hasattr("quantize")? {
+        "decimal"
+    } else if item.hasattr("__float__")? {
+        "fraction"
+    } else {
+        "object"
+    })
+}
+
+/// How to make an array of the list or tuple that `x` is; `None` where pyarrow makes one of it.
+fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, &'static str)>> {
+    let has_none = items.iter().any(|item| item.is_none());
+    let rows: Vec<_> = items.iter().filter_map(listed).flatten().collect();
+    if !rows.is_empty() && Values::of(items)? == Values::OneKind {
+        let of_rows = Values::of(&rows)?;
+        let is_plain = !has_none && !rows.iter().any(|item| item.is_none());
+        return Ok((is_plain && matches!(of_rows, Values::Rounded | Values::Unsigned)).then(
+            || {
+                let made = format!("pyarrow.array([list(map(float, row)) for row in {x}])");
+                (made, "an array of lists of rounded numbers, as int64 does not hold all of them")
+            },
+        ));
+    }
+    let values = Values::of(items)?;
+    Ok(values.made(x, has_none).map(|made| (made, values.told())))
+}
+
+/// How to make Arrow data of an object of Python's, or several, of which pyarrow makes none as they are.
+fn of_objects(object: &Bound<'_, PyAny>, is_tensor: bool) -> PyResult<Option<String>> {
+    let way_out = match listed(object) {
+        // NumPy has tensors of all numbers, but of nulls none.
+        Some(items) if is_tensor && !has_none(object)? && Values::of(&items)? != Values::Mixed => {
+            None
+        }
+        Some(items) => of_values(&items, "x")?,
+        None if is_set(object) => {
+            of_values(&object.try_iter()?.collect::<PyResult<Vec<_>>>()?, "list(x)")?
+        }
+        None if !is_tensor && is_number(object)? => {
+            let made = match Values::of(std::slice::from_ref(object))? {
+                Values::Rounded => Some("pyarrow.array([float(x)])".to_owned()),
+                values => values.made("[x]", false),
+            };
+            made.map(|made| (made, "an array of one value"))
+        }
+        None => None,
+    };
+    Ok(way_out.map(|(made, told)| format!("{made} makes {told}")))
+}
+
+/// How to make a table of a dict of lists of which pyarrow makes none, or of values that are one row.
+fn of_columns(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let Ok(dict) = object.cast::<PyDict>() else { return Ok(None) };
+    let (mut made, mut floats, mut is_row) = (Vec::new(), Vec::new(), false);
+    for (name, value) in dict.iter() {
+        if value.is_instance_of::<PyTuple>() || value.hasattr("__dlpack__")? || is_arrow(&value)? {
+            return Ok(None);
+        }
+        let name = name.repr()?.to_string();
+        let place = format!("x[{name}]");
+        if let Some(items) = listed(&value) {
+            let array = of_values(&items, &place)?;
+            made.extend(array.map(|(array, _)| format!("{name}: {array}")));
+            continue;
+        }
+        let is_number = value.hasattr("__float__")?;
+        let is_known =
+            matches!(kind_of(&value)?, "text" | "struct") || value.hasattr("isoformat")?;
+        if !is_number && !is_known && !value.is_none() {
+            return Ok(None);
+        }
+        is_row = true;
+        if is_number && Values::of(&[value])? != Values::OneKind {
+            floats.push(format!("{name}: float({place})"));
+        }
+    }
+    if is_row {
+        let row = match floats.is_empty() {
+            true => "x".to_owned(),
+            false => format!("{{**x, {}}}", floats.join(", ")),
+        };
+        return Ok(Some(format!("pyarrow.Table.from_pylist([{row}]) makes a table of one row")));
+    }
+    let made = made.join(", ");
+    Ok((!made.is_empty()).then(|| format!("pyarrow.table({{**x, {made}}}) makes a table of it")))
 }
 
 /// The way back from the named tuples of tensors that stand for rows of different lengths.
@@ -218,18 +455,30 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let is_flat = object.getattr_opt("ndim")?.is_none_or(|ndim| ndim.eq(1).unwrap_or(true));
     let flat = if is_flat { "x" } else { "x.ravel()" };
     let swapped = "x.astype(x.dtype.newbyteorder(\"=\")) has the machine's byte order";
+    // Of texts, objects and times pyarrow takes the mask too.
+    let mask = object.getattr_opt("mask")?;
+    let has_mask = mask.is_some_and(|mask| !mask.is_none() && !mask.is_callable());
+    let numbers = match has_mask {
+        true => "",
+        false => "; x.view(\"int64\") has its numbers as a tensor",
+    };
     if let Some(times) = times_for_arrow(&dtype, &kind, flat)? {
-        return Ok(Some(format!("{times}; x.view(\"int64\") has its numbers as a tensor")));
+        return Ok(Some(format!("{times}{numbers}")));
     }
     Ok(match kind.as_str() {
         "M" | "m" if !dtype.getattr("isnative")?.extract::<bool>()? => {
             Some(format!("{swapped}, of which pyarrow.array makes Arrow data"))
         }
         "M" | "m" => Some(format!(
-            "pyarrow.array({flat}) makes Arrow data of {dtype}; x.view(\"int64\") has its numbers as a tensor"
+            "pyarrow.array({flat}) makes Arrow data of {dtype}{numbers}"
         )),
+        "O" if is_flat && !has_mask && of_values_of(object)?.is_some() => of_values_of(object)?,
         "U" | "S" | "O" => Some(format!("pyarrow.array({flat}) makes Arrow data of {dtype}")),
         "T" => Some(format!("pyarrow.array({flat}.tolist()) makes Arrow data of texts")),
+        "V" if !dtype.getattr("names")?.is_none() && has_mask => Some(
+            "pyarrow.table({name: x[name] for name in x.dtype.names}) makes a table of its fields"
+                .to_owned(),
+        ),
         "V" if !dtype.getattr("names")?.is_none() => Some(
             "record_batch({name: x[name] for name in x.dtype.names}) makes a table of its fields"
                 .to_owned(),
@@ -238,8 +487,31 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         "f" if dtype.getattr("itemsize")?.extract::<usize>()? > 8 => {
             Some("x.astype(\"float64\") is a tensor".to_owned())
         }
+        "c" if dtype.getattr("itemsize")?.extract::<usize>()? > 16 => {
+            Some("x.astype(\"complex128\") is a tensor".to_owned())
+        }
+        // Of others that NumPy has no kind for, such as bfloat16, the elements are numbers.
+        "V" if dtype.getattr("type")?.getattr("__name__")?.eq("void")? => {
+            let is_one = object.getattr("ndim")?.eq(0)?;
+            let bytes = match is_one {
+                true => "numpy.frombuffer(x, \"uint8\")",
+                false => "x.view(\"uint8\").reshape(*x.shape, -1)",
+            };
+            Some(format!("{bytes} is a tensor of its bytes"))
+        }
+        _ if has_mask => Some(
+            "from_dlpack(x.data, mask=~numpy.ma.getmaskarray(x)) makes Arrow data of it, with nulls"
+                .to_owned(),
+        ),
         _ => None,
     })
+}
+
+/// How to make Arrow data of an array of NumPy's of Python's objects; `None` where pyarrow does.
+fn of_values_of(array: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let items = array.call_method0("tolist")?;
+    let made = of_values(&listed(&items).unwrap_or_default(), "x")?;
+    Ok(made.map(|(made, told)| format!("{made} makes {told}")))
 }
 
 /// How to convert times of a unit that Arrow has not; `None` of others. `flat`: the expression of an array of one dimension.
@@ -384,15 +656,7 @@ fn of_items(object: &Bound<'_, PyAny>) -> WayOut {
     let Some(first) = first else {
         return Ok(Some("pyarrow.array(x, type) makes an array of none"));
     };
-    if has_large(object) && !has_none(object)? {
-        return Ok(Some(
-            "pyarrow.array(numpy.asarray(x, \"float64\")) makes an array of rounded numbers: 64 bits do not hold all of \
-             them",
-        ));
-    }
-    Ok(Some(if is_arrow(&first)? {
-        return of_arrow(&first).map(Some);
-    } else if first.hasattr("__dlpack__")? {
+    Ok(Some(if first.hasattr("__dlpack__")? {
         "several of one length are rows of numpy.stack(x) or torch.stack(x), of any length those of from_ragged(x), and \
          columns are record_batch(dict(...))"
     } else if let Ok(row) = first.cast::<PyDict>() {
@@ -407,20 +671,6 @@ fn of_items(object: &Bound<'_, PyAny>) -> WayOut {
     } else {
         "pyarrow.array(x) makes an array of values"
     }))
-}
-
-/// How to join several Arrow objects, by the library of the first.
-fn of_arrow(first: &Bound<'_, PyAny>) -> PyResult<&'static str> {
-    let module = first.get_type().module()?.to_string();
-    let library = module.split('.').next().unwrap_or_default();
-    Ok(match (library, type_name(first).as_str()) {
-        ("pyarrow", "RecordBatch") => "several are one after pyarrow.Table.from_batches(x)",
-        ("pyarrow", "Table") => "several are one after pyarrow.concat_tables(x)",
-        ("pyarrow", _) => "several are one after pyarrow.chunked_array(x)",
-        ("polars", _) => "several are one after polars.concat(x)",
-        ("pandas", _) => "several are one after pandas.concat(x)",
-        _ => "put them together first, in their own library, or as pyarrow.concat_tables does",
-    })
 }
 
 /// Classes of libraries close to Arrow, recognised by attributes that only they have. The first match counts.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use arrow_array::Array;
 use arrow_data::ArrayData;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError};
 use pyo3::{intern, prelude::*};
 
 use super::describe::type_name;
 use super::dlpack::consume::Wanted;
-use super::errors::{Asked, placed};
+use super::errors::{Asked, unsupported};
 use super::lent_tensor::LentTensor;
 use super::numpy::buffer_import::buffer;
 use super::runtime::unlocked;
@@ -33,15 +33,9 @@ impl<'py> Out<'py> {
         let taken = if object.hasattr(intern!(py, "__dlpack__"))? {
             as_it_is.take_by_method(&object)
         } else {
-            buffer(&object).map_err(|error| match error.is_instance_of::<PyTypeError>(py) {
-                true => PyTypeError::new_err(format!(
-                    "out must be a tensor with __dlpack__ or a writable buffer, got {}",
-                    type_name(&object)
-                )),
-                false => error,
-            })
+            buffer(&object)
         };
-        let tensor = taken.map_err(|error| placed(py, "out", error))?;
+        let tensor = taken.map_err(|error| refused(&object, error))?;
         // SAFETY: N1: nothing here borrows its memory.
         let tensor = unsafe { LentTensor::new(Arc::new(tensor)) };
         Ok(Self { object, tensor })
@@ -91,6 +85,26 @@ impl<'py> Out<'py> {
             false => Ok(()),
         }
     }
+}
+
+/// The error for an object that gives no memory to write to. What its own error advises, such as a copy, is of no use here.
+fn refused(out: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let (py, got) = (out.py(), type_name(out));
+    let refused = if error.is_instance_of::<PyBufferError>(py)
+        || error.is_instance_of::<PyRuntimeError>(py)
+    {
+        unsupported(format!(
+            "out is {got} whose memory takes no result: pass one like numpy.empty(shape, dtype)"
+        ))
+    } else if error.is_instance_of::<PyTypeError>(py) {
+        PyTypeError::new_err(format!(
+            "out must be a tensor with __dlpack__ or a writable buffer, got {got}: numpy.empty(shape, dtype) is one"
+        ))
+    } else {
+        return error;
+    };
+    refused.set_cause(py, Some(error));
+    refused
 }
 
 /// Whether some buffer of the array has some of this memory.

@@ -191,7 +191,8 @@ fn asked<'py>(
 /// The error of a conversion by pandas, which does not tell the column of an integer that is too large.
 fn explained(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = object.py();
-    if !error.is_instance_of::<PyOverflowError>(py) {
+    // pyarrow raises a ValueError for a large integer beside floats.
+    if !error.is_instance_of::<PyOverflowError>(py) && !error.is_instance_of::<PyValueError>(py) {
         return error;
     }
     let told = py.import(intern!(py, "arrow_dlpack._frames")).and_then(|frames| {

@@ -1,6 +1,7 @@
 """What a `Loader` refuses when it is made, before its source is read."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -8,14 +9,14 @@ from .. import _core
 from . import filters as _filters
 from .categories import check_words
 from .columns import ByLength, ByTokens, Columns
-from .empty import dataset_of, emptied, schema_of, schemas_of, unknown_names
+from .empty import dataset_of, emptied, parts_of, schema_of, schemas_of, unknown_names
 from .epoch import check as check_epoch
 from .functions import check_function, is_function
 from .kinds import check, is_local, takes_texts
 from .known import names_of
 from .mix import Mix, source_of
 from .options import LoaderOptions
-from .readers import heads
+from .readers import heads, is_column
 from .schema import Query, features_of
 from .source import Loop
 
@@ -48,9 +49,18 @@ def check_columns(data: Any, options: LoaderOptions) -> Any:
     if empty is not None:
         return _check_epoch(data, empty, options)
     if names := names_of(data):
-        needed = query.labels if query.columns is None else query.columns
-        _core._check_names(names, heads(needed, lambda: names) or [])
+        _core._check_names(names, _read_of(names, query))
+        _filters.check_names(query.where, names)
+    for part in parts_of(data) if isinstance(data, (list, tuple, Mix)) else ():
+        names = names_of(part) or []
+        # What a part lacks is for an epoch to say, which knows all of them.
+        _core._check_names(names, [name for name in _read_of(names, query) if name in names])
     return None
+
+
+def _read_of(names: Sequence[str], query: Query) -> list[str]:
+    """The columns that are read of these."""
+    return heads(names if query.columns is None else query.columns, lambda: names) or []
 
 
 def _emptied_files(data: Any, query: Query) -> Any:
@@ -84,13 +94,16 @@ def _check_epoch(data: Any, empty: Any, options: LoaderOptions) -> Any:
 
     empty: a source like `data` without rows.
     """
+    if is_column(empty):
+        # Objects of pandas have the type of their values.
+        with suppress(_core.UnsupportedError):
+            check_epoch(source_of(empty), options.with_copy_for(options.framework))
+        return None
     schema, are_named = schema_of(empty), options.columns is not None
     unknown = unknown_names(data, empty)
     if unknown:
         options = _of_known(schemas_of(empty), unknown, options)
     query = options.query
-    # Other sources have one encoder, which does it.
-    check_words(query.categories, schemas_of(empty) if isinstance(data, Mix) else [])
     is_one = not isinstance(data, (list, tuple, Mix))
     if is_one and query.where is not None and not isinstance(query.where, str):
         _filters.check_kind(query.where, schema)
@@ -103,6 +116,8 @@ def _check_epoch(data: Any, empty: Any, options: LoaderOptions) -> Any:
         if options.wanted.labels:
             labels = replace(options, columns=[], format="dict")
             check_epoch(source_of(empty), labels.with_copy_for(options.framework))
+    # Other sources have one encoder, which does it.
+    check_words(query.categories, schemas_of(empty) if isinstance(data, Mix) else [])
     return None if unknown else schema
 
 

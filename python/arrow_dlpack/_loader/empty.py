@@ -3,11 +3,12 @@
 from importlib import import_module
 from typing import Any
 
+from .. import _core
 from .._frames import converts, is_pandas_frame
 from .kinds import is_local, is_path
 from .known import known_schema, library_of
 from .mix import Mix, source_of
-from .readers import reader_of, table_of
+from .readers import is_column, reader_of, table_of
 
 
 def emptied(data: Any) -> Any:
@@ -21,6 +22,10 @@ def emptied(data: Any) -> Any:
     if isinstance(data, (list, tuple)):
         parts = [] if is_path(data) else list(map(emptied, data))
         return None if not parts or any(part is None for part in parts) else parts
+    return _emptied_column(data) if is_column(data) else _emptied_table(data)
+
+
+def _emptied_table(data: Any) -> Any:
     library = library_of(data)
     if library == "polars" and hasattr(data, "clear") and hasattr(data, "height"):
         return data.clear()
@@ -30,6 +35,21 @@ def emptied(data: Any) -> Any:
     if schema is None:
         return None
     return dataset_of(schema) if hasattr(data, "scanner") else table_of(schema)
+
+
+def _emptied_column(column: Any) -> Any:
+    """One without rows, of structs a table."""
+    pa = import_module("pyarrow")
+    try:
+        if isinstance(column, _core.Array):
+            kind = pa.field(column.field).type
+            empty = _core.Array(pa.chunked_array([], kind))
+        else:
+            empty = column[:0]
+            kind = pa.chunked_array(empty).type
+    except (NotImplementedError, TypeError, ValueError):  # of types that pyarrow does not know
+        return None
+    return table_of(pa.schema(list(kind))) if pa.types.is_struct(kind) else empty
 
 
 def _emptied_part(data: Any) -> Any:
@@ -64,7 +84,7 @@ def unknown_names(data: Any, empty: Any) -> set[str]:
     empty: `emptied` data. What has a type in another part is not among them.
     """
     if isinstance(empty, (list, Mix)):
-        parts = zip(_parts_of(data), _parts_of(empty), strict=True)
+        parts = zip(parts_of(data), parts_of(empty), strict=True)
         found = set().union(*(unknown_names(*pair) for pair in parts))
         schemas = schemas_of(empty)
         return found - {own.name for schema in schemas for own in schema if not _is_null(own)}
@@ -73,7 +93,8 @@ def unknown_names(data: Any, empty: Any) -> set[str]:
     return {own.name for own in empty.schema if _is_null(own)}
 
 
-def _parts_of(data: Any) -> list[Any]:
+def parts_of(data: Any) -> list[Any]:
+    """Those of a list or a Mix."""
     return [one for one, _ in data.sources] if isinstance(data, Mix) else list(data)
 
 
@@ -94,7 +115,7 @@ def schemas_of(empty: Any) -> list[Any]:
     """Those of sources without rows."""
     if not isinstance(empty, (list, Mix)):
         return [schema_of(empty)]
-    return [schema for one in _parts_of(empty) for schema in schemas_of(one)]
+    return [schema for one in parts_of(empty) for schema in schemas_of(one)]
 
 
 def dataset_of(schema: Any) -> Any:

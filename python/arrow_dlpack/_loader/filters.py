@@ -282,6 +282,16 @@ def of_known(where: Any, schemas: Iterable[Any], unknown: Iterable[str]) -> Any:
     return None
 
 
+def check_names(where: Any, names: Sequence[str]) -> None:
+    """An error for a filter of a column that is none of these, or two."""
+    pa = import_module("pyarrow")
+    schema = pa.schema([pa.field(name, pa.null()) for name in names])
+    # Nulls may be none of the types that it takes.
+    with suppress(NotImplementedError, TypeError, ValueError):
+        if _is_expression(where):
+            _bind(where, schema)
+
+
 def check_kind(where: Any, schema: Any) -> None:
     """An error for an expression that is neither true nor false."""
     pa, plain = import_module("pyarrow"), seen_of(schema)

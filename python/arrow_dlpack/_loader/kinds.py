@@ -362,8 +362,11 @@ def _is_one_path(source: Any) -> bool:
 
 def _of_values(general: str) -> str:
     """How to make a table where Arrow data in general would be an array."""
-    array = re.match(r"pyarrow\.array\((x[^,]*)\) makes", general)
-    return f'pyarrow.table({{"x": {array[1]}}}) makes a table of values' if array else general
+    made = re.match(r"((?:pyarrow\.array|from_dlpack)\((.+)\)) makes", general)
+    if made is None:
+        return general
+    values = made[2] if re.fullmatch(r"x\b[^,]*", made[2]) else made[1]
+    return f'pyarrow.table({{"x": {values}}}) makes a table of values'
 
 
 def _is_weighed(pair: Any) -> bool:

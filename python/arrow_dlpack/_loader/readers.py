@@ -45,18 +45,32 @@ def reader_of(data: Any) -> Any:
             is_read_once = _core._is_read_once(data)
             return pa.RecordBatchReader.from_stream(_Recorded(data) if is_read_once else data)
         batch = pa.record_batch(data)
-    except OverflowError as error:
-        raise explained(data, error) from error
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
+        told = explained(data, error)
+        if isinstance(told, OverflowError):
+            raise told from error
         if isinstance(data, _Narrowed) or is_pandas_frame(data):
             raise  # it names the column
         of = type(data)
         has_protocol = any(map(hasattr, [data] * 2, ("__arrow_c_stream__", "__arrow_c_array__")))
+        why = f": {error}" * has_protocol
+        if is_column(data):
+            why = ', which is one column: pyarrow.table({"x": x}) makes a table of it'
         raise TypeError(
             "each batch must be a table or a record batch that pyarrow reads, got "
-            f"{of.__module__}.{of.__qualname__}" + f": {error}" * has_protocol + _way_out(data)
+            f"{of.__module__}.{of.__qualname__}{why}{_way_out(data)}"
         ) from error
     return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+
+
+def is_column(data: Any) -> bool:
+    """Whether it is an array, or a series of pandas or polars."""
+    pa = import_module("pyarrow")
+    kinds = [pa.Array, pa.ChunkedArray, _core.Array]
+    for name in ("pandas", "polars"):
+        if library := sys.modules.get(name):
+            kinds.append(library.Series)
+    return isinstance(data, tuple(kinds))
 
 
 def _way_out(batch: Any) -> str:
@@ -98,13 +112,19 @@ def table_of(schema: Any) -> Any:
 
 def _for_pyarrow(frame: Any) -> Any:
     """A frame of polars with types that pyarrow reads."""
-    for name, dtype in frame.schema.items():
-        if dtype == import_module("polars").Object and len(frame) > 0:
-            raise TypeError(
-                f"column \"{name}\" has Python's objects (polars' Object), of which Arrow data "
-                f'would have the addresses: frame.drop("{name}") leaves it out'
-            )
+    if len(frame) > 0:
+        _refuse_objects(frame, frame.columns)
     return _with_wide_as_decimals(frame)
+
+
+def _refuse_objects(frame: Any, names: Iterable[str]) -> None:
+    """An error for a column among these of which a frame of polars would export addresses."""
+    for name in names:
+        if frame.schema.get(name) == import_module("polars").Object:
+            raise _core.UnsupportedError(
+                f"column \"{name}\" has Python's objects (polars' Object), of which Arrow data "
+                f'would have the addresses: leave it out, as by frame.drop("{name}")'
+            )
 
 
 def _with_wide_as_decimals(data: Any) -> Any:
@@ -166,7 +186,7 @@ class _Narrowed:
                 raise
             try:
                 return some.__arrow_c_stream__(requested_schema)
-            except OverflowError as error:
+            except (OverflowError, ValueError) as error:
                 raise explained(some, error) from error
 
 
@@ -206,6 +226,7 @@ def readable_for(
     # The error for a name that is missing lists all that there are.
     if unread and set(needed) <= set(data.columns):
         data = data.drop(unread)
+    _refuse_objects(data, needed)
     return _with_wide_as_decimals(data)
 
 
