@@ -142,7 +142,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The network in `examples/candle` learns from Parquet files by [`batches::Batches`] and this function:
+//! Back, candle copies: `ManagedTensor::from_vec(y.flatten_all()?.to_vec1::<f32>()?, y.dims())`, of which
+//! [`import::record_batch`] and [`import::matrix`] make columns.
+//!
+//! The network in `examples/candle` (candle 0.11) learns from Parquet files by [`batches::Batches`] and this function, which
+//! copies each batch once more:
 //!
 //! ```ignore
 //! /// A tensor of floats as candle's.

@@ -183,7 +183,9 @@ fn a_label_keeps_its_type_where_nulls_become_nan() {
     let label_of = |name: &str, own: Option<NullPolicy>| {
         let nan = ExportOptions::default().with_nulls(NullPolicy::Nan);
         let options = BatchOptions::default().with_export(nan).with_label(name);
-        let options = options.with_column_options(name, ColumnOptions::default().with_nulls(own));
+        let mut options_of_label = ColumnOptions::default();
+        options_of_label.nulls = own;
+        let options = options.with_column_options(name, options_of_label);
         open(&options.with_columns(["x", "pair"])).unwrap().next().unwrap().unwrap()
     };
     let batch = label_of("x", None);

@@ -66,7 +66,7 @@ impl TensorUdf {
         self
     }
 
-    /// Sets the handling of nulls: [`Nulls`], or a [`NullPolicy`] for the tensors.
+    /// Sets the handling of nulls: [`Nulls`], or a [`NullPolicy`] for the tensors, such as the number that replaces them.
     pub fn with_nulls(mut self, nulls: impl Into<Nulls>) -> Self {
         self.nulls = nulls.into();
         self
@@ -202,8 +202,13 @@ pub enum Nulls {
     Tensor(NullPolicy),
 }
 
-impl From<NullPolicy> for Nulls {
-    fn from(policy: NullPolicy) -> Self {
-        Self::Tensor(policy)
-    }
+macro_rules! of_tensors {
+    ($($policy:ty)*) => {$(
+        impl From<$policy> for Nulls {
+            fn from(policy: $policy) -> Self {
+                Self::Tensor(policy.into())
+            }
+        }
+    )*};
 }
+of_tensors!(NullPolicy bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64);

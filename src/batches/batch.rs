@@ -110,7 +110,8 @@ impl Batch {
         }
     }
 
-    /// [`Self::matrix`], by value; [`Self::features`] are the rest of what a batch may have.
+    /// [`Self::matrix`], by value. (Its memory is aligned to 64 bytes, so that [`ManagedTensor::into_vec`] copies it: where
+    /// a library takes over a `Vec`, [`export::to_vec`](crate::export::to_vec) of the rows makes none.)
     ///
     /// ```
     /// use arrow_array::{RecordBatchIterator, record_batch};

@@ -45,10 +45,11 @@ pub struct BatchOptions {
     /// How columns become tensors. `dtype` and `order` apply to the features only, and so does NaN for nulls unless a
     /// label's values are floats: nulls of another label are an error, and its type stays.
     ///
-    /// With `physical`, dictionary codes are int32, and a code refers to the same value in all batches.
+    /// With `physical`, dictionary codes are int32, and a code refers to the same value in all batches of one
+    /// [`Batches`](super::Batches), which numbers the values as it meets them.
     pub export: ExportOptions,
-    /// What some columns become, labels too, by their names. The columns of a matrix have
-    /// no form, but for lists that are [`Form::Dense`].
+    /// What some columns become, labels too, by their names; of two for one name the later holds. The columns of a matrix
+    /// have no dtype, policy for nulls or form of one column, but for lists that are [`Form::Dense`].
     pub column_options: Vec<(String, ColumnOptions)>,
     /// Whether to draw rows at random, and how.
     pub shuffle: Option<Shuffle>,
@@ -159,15 +160,15 @@ impl ColumnOptions {
     /// let table = record_batch!(("x", Int32, [Some(1), None]))?;
     /// let schema = table.schema();
     /// let reader = RecordBatchIterator::new([Ok(table)], schema);
-    /// let x = ColumnOptions::default().with_nulls(NullPolicy::fill(-1));
+    /// let x = ColumnOptions::default().with_nulls(-1);
     /// let options = BatchOptions::default().with_column_options("x", x);
     /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
     /// assert_eq!(batch.tensor("x").expect("a tensor").values.as_slice::<i32>(), Some(&[1, -1][..]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn with_nulls(mut self, nulls: impl Into<Option<NullPolicy>>) -> Self {
-        self.nulls = nulls.into();
+    pub fn with_nulls(mut self, nulls: impl Into<NullPolicy>) -> Self {
+        self.nulls = Some(nulls.into());
         self
     }
 }
@@ -181,8 +182,9 @@ pub struct Shuffle {
     pub seed: u64,
 }
 
-/// Every `count`-th batch, from number `index` on: several readers of the same data get disjoint parts. If they
-/// shuffle, give each a different seed.
+/// Every `count`-th batch of the reader's order, from number `index` on: several readers of the same data get disjoint
+/// parts. If they shuffle, give each a different seed. A part has the same rows in each epoch, unless the reader has another
+/// order, the same for all parts: [`epoch::order`](super::epoch::order) draws one, of files and row groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     /// The number of this part, from 0.
@@ -453,7 +455,8 @@ impl BatchOptions {
                         )
                 }) =>
             {
-                "the columns of a matrix have no dtypes of their own, and of the forms only the dense one"
+                "a matrix has the dtype and the policy for nulls of BatchOptions::export, and none of one column; the only form \
+                 of its columns is the dense one"
             }
             Self { labels, .. }
                 if (1..labels.len()).any(|at| labels[..at].contains(&labels[at])) =>

@@ -128,7 +128,8 @@ impl fmt::Display for Hint {
             Self::WiderThanFill => "ask for a dtype that does, or convert the column by itself",
             Self::WiderThanPad => "ask for a dtype that does",
             Self::Texts | Self::Binaries => {
-                "its rows differ in length: use export::ragged, for all values and where each row begins"
+                "its rows differ in length: use export::ragged, for all values and where each row begins, or in batches \
+                 ColumnOptions::with_form; words as codes are a dictionary, exported with ExportOptions::with_physical"
             }
             Self::Lists => {
                 "its rows may differ in length: use export::ragged, or cast it to a fixed-size list if they do not"

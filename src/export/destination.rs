@@ -163,7 +163,8 @@ impl PreparedInto<'_> {
 /// The values of [`tensor`](super::tensor) as a vector, and their shape: what `candle::Tensor::from_vec`, burn's `TensorData`
 /// and ndarray's `from_shape_vec` take over as it is. They are written where they stay.
 ///
-/// `T` is the dtype of the result, as by [`ExportOptions::with_dtype`]: values that do not fit are refused.
+/// `T` is the dtype of the result, as by [`ExportOptions::with_dtype`]: values that do not fit are refused. The second
+/// parameter, of [`IntoSource`], is inferred: write `_`.
 ///
 /// ```
 /// use arrow_array::record_batch;

@@ -58,7 +58,7 @@ pub enum Source<'a> {
 /// let batches = vec![RecordBatch::try_from_iter([("x", chunks[0].clone())])?];
 /// assert_eq!(export::tensor((&batches, &batches[0].schema()), &options)?.shape(), [2, 1]);
 ///
-/// /// The parameter `Form` is inferred, in generic functions too.
+/// /// The parameter `Marker` is inferred, in generic functions too.
 /// fn rows<A: Array>(array: &A) -> Result<i64, arrow_dlpack::Error> {
 ///     Ok(export::tensor(array, &ExportOptions::default())?.shape()[0])
 /// }

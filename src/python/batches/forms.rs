@@ -61,8 +61,9 @@ fn options_of(form: &Bound<'_, PyAny>) -> PyResult<ColumnOptions> {
         _ => return Err(wrong(form, must)),
     };
     let options = ColumnOptions::default().with_form(form);
-    let options = options.with_dtype(dtype.map(|dtype| dtype.0));
-    Ok(options.with_nulls(nulls.map(|nulls| nulls.0)))
+    let mut options = options.with_dtype(dtype.map(|dtype| dtype.0));
+    options.nulls = nulls.map(|nulls| nulls.0);
+    Ok(options)
 }
 
 /// The features, or with labels a pair of both: of a label, or of a dict of several.
