@@ -38,6 +38,8 @@ def reader_of(data: Any) -> Any:
     if _is_polars_batches(data):
         return _of_frames(data, lambda frame: frame)
     pa = import_module("pyarrow")
+    if isinstance(data, pa.RecordBatch):
+        return Made(data.schema, iter((data,)))
     if _is_polars_frame(data):
         data = _for_pyarrow(data)
     try:
