@@ -1495,7 +1495,8 @@ def test_files_that_the_schema_of_a_dataset_does_not_fit_are_named(tmp_path, for
         name = f"{at}-{{i}}.{'arrow' if form == 'ipc' else form}"
         ds.write_dataset(pa.table({"x": column}), tmp_path, basename_template=name, **options)
     options = {"columns": {"x": wish}, "framework": "numpy"}
-    with pytest.raises(ValueError, match=r"1-0\.\w+: .*; the schema= .*, and the path in its"):
+    told = r'1-0\.\w+: column "x" is string_view there .*; another schema=, or the path'
+    with pytest.raises(ValueError, match=told):
         list(Loader(ds.dataset(tmp_path, format=form), **options))
     assert (
         len([row for batch in Loader(str(tmp_path), **options) for row in plain(batch)["x"]]) == 4
@@ -1938,3 +1939,47 @@ def test_a_decimal_that_a_wish_does_not_convert_beside_numbers_is_named(source):
             list(Loader(parts, **options))
     found = [x for batch in Loader(parts, dtype="float64") for x in batch["x"].tolist()]
     assert found == [12, 1]
+
+
+@pytest.mark.parametrize("form", ["parquet", "ipc"])
+@pytest.mark.parametrize("narrow", [pa.float32(), pa.float16()])
+def test_a_value_that_the_schema_of_a_dataset_makes_infinite_is_refused(tmp_path, form, narrow):
+    def written(name, values, **columns):
+        table = pa.table({"x": values, "row": pa.array(range(len(values))), **columns})
+        ds.write_dataset(table, tmp_path / name, format=form)
+        return next((tmp_path / name).iterdir())
+
+    small = written("small", pa.array([0.5, np.inf], pa.float32()).cast(narrow))
+    large = written("large", pa.array([-np.inf, 1e300, 2.0]))
+    files = ds.dataset([str(small), str(large)], format=form)
+    assert files.schema.field("x").type == narrow
+    told = r'large.*: column "x" is double there and .* which does not hold 1e\+300'
+    for options in (
+        {},
+        {"columns": {"x": Cast("float64")}},
+        {"batch_size": 2, "shuffle": 4, "seed": 0},
+        {"filter": pc.field("row") < 2},
+        {"filter": pc.field("x") > 1},
+        {"batch_size": 1, "rank": 0, "world_size": 2, "uneven": "allow"},
+    ):
+        with pytest.raises(ValueError, match=told):
+            list(Loader(files, **options))
+    with pytest.raises(ValueError, match=told):
+        list(Loader(Mix([(files, 1)]), columns=["x"]))
+    # Infinite values stay, and rows that are left out do not count.
+    kept = Loader(files, columns=["x"], filter=pc.field("row") != 1, framework="numpy")
+    assert [row for batch in kept for row in batch["x"].tolist()] == [0.5, -np.inf, 2.0]
+    wider = ds.dataset([str(small), str(large)], format=form, schema=pa.schema({"x": pa.float64()}))
+    for way in (wider, [str(small), str(large)]):
+        assert 1e300 in [row for batch in Loader(way, columns=["x"]) for row in batch["x"].tolist()]
+
+
+def test_values_within_lists_and_structs_of_a_dataset_are_looked_at(tmp_path):
+    for name, kind, value in (("0", pa.float32(), 0.5), ("1", pa.float64(), 1e300)):
+        row = {"lists": [[value]], "structs": [{"a": value}]}
+        kinds = {"lists": pa.list_(kind), "structs": pa.struct({"a": kind})}
+        pq.write_table(pa.table(row, schema=pa.schema(kinds)), tmp_path / f"{name}.parquet")
+    files = ds.dataset(tmp_path)
+    for columns in (["lists"], ["structs.a"]):
+        with pytest.raises(ValueError, match=r"1.parquet: column .* does not hold 1e\+300"):
+            list(Loader(files, columns=columns))

@@ -16,6 +16,7 @@ kinds: how each kind of source is opened.
 known: what a source tells of its columns without being read.
 source: the opened source: a stream, an iterator of batches, several tables.
 datasets: a source of files, whose row groups are read alone.
+finite: values that a dataset's schema makes infinite.
 row_groups: the rows of row groups of Parquet files.
 ipc: files of Arrow IPC that pyarrow's datasets do not read.
 iceberg: tables of Iceberg.

@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import _core
 from . import filters as _filters
+from . import finite as _finite
 from .identity import head_of, of_files, of_filter, of_rows, of_types, stamps_of
 from .parallel import side_by_side
 from .paths import is_told, stamp_of, unread
@@ -141,16 +142,18 @@ class Dataset(Source):
         if where is None or not (seen or self._is_unpruned(dataset.schema, where)):
             options |= {} if where is None else {"filter": where}
             data = dataset.scanner(columns=wanted, **options)
-            data = without_views(self._reader(data)) if hasattr(data, "to_reader") else data
+            if hasattr(data, "to_reader"):
+                data = without_views(self._reader(data, where))
         else:
             more = _filters.named(where, _filters.seen_of(with_types(dataset.schema, seen or {})))
             read = None if wanted is None else list(dict.fromkeys([*wanted, *more]))
-            data = self._reader(dataset.scanner(columns=read, **options))
+            data = self._reader(dataset.scanner(columns=read, **options), where)
             data = _filters.filtered(data, where, wanted, seen)
         return reached(data, columns, query.may_lack)
 
-    def _reader(self, scanner: Any) -> Any:
-        return scanner.to_reader()
+    def _reader(self, scanner: Any, where: Any) -> Any:
+        of_pyarrow = type(self._dataset).__module__.startswith("pyarrow")
+        return _finite.checked(scanner, where) if of_pyarrow else scanner.to_reader()
 
     def _part(self, fragments: Sequence[Any] | None, schema: Any) -> Any:
         """The dataset of these fragments; texts are of types that pyarrow's kernels take."""
@@ -425,10 +428,10 @@ class Files(Dataset):
     def _stamps(self) -> dict[str, Any]:
         return {path: stamp_of(path) for path, _ in self._named}
 
-    def _reader(self, scanner: Any) -> Any:
+    def _reader(self, scanner: Any, where: Any) -> Any:
         """With a look at the file of each batch: by the footer of another one it has no values."""
         if not self._stamped or not are_parquet(self.fragments()[:1]):
-            return super()._reader(scanner)
+            return super()._reader(scanner, where)
 
         def batches() -> Iterator[Any]:
             for batch, fragment in scanner.scan_batches():
