@@ -4,6 +4,8 @@ import decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -858,3 +860,58 @@ def test_a_column_of_pandas_of_large_integers_is_cast_to_what_holds_it(values, k
     with pytest.raises(OverflowError, match=rf'astype\("{kind}"\)'):
         to_tensor(frame["a"])
     assert pa.table(frame.astype({"a": kind})).num_rows == 2
+
+
+TIMES, WORDS = np.array(["2020-01-01"], "M8[s]"), np.array(["x"])
+
+
+@pytest.mark.parametrize(
+    "column", [TIMES, WORDS, WORDS.astype(object)], ids=["times", "texts", "objects"]
+)
+def test_a_dict_of_tensors_and_of_what_pyarrow_converts_becomes_a_table(column):
+    x = {"a": np.zeros(1), "t": column}
+    way = "record_batch({**x, 't': pyarrow.array(x['t'])})"
+    for call in (Loader, to_tensor, from_dlpack):
+        assert f"{way} makes a table of it" in refusal(call, x)
+    made = pa.record_batch(eval(way, {"record_batch": record_batch, "pyarrow": pa, "x": x}))
+    assert made.schema.names == ["a", "t"]
+    numbered = {1: np.zeros(2)}
+    assert "record_batch({str(name): column for name" in refusal(Loader, numbered)
+
+
+def test_numbers_of_a_series_of_times_are_taken_as_pandas_has_them():
+    times = pd.Series(pd.date_range("2020-01-01", periods=2))
+    assert 'x.astype("int64").to_numpy() has its numbers' in refusal(from_dlpack, times)
+    assert to_tensor(from_dlpack(times.astype("int64").to_numpy())).shape == (2,)
+
+
+def test_a_table_with_a_ragged_column_says_what_takes_the_others():
+    table = pa.table({"a": ["x"], "b": [1]})
+    for source in (table, pl.from_arrow(table)):
+        assert "to_tensor(x, columns=[...]) leaves it out, and ragged" in refusal(asdlpack, source)
+        assert to_tensor(source, columns=["b"]).tolist() == [[1]]
+
+
+def test_a_pair_of_texts_or_numbers_is_no_column_with_a_mask():
+    assert "texts are no tensor: pyarrow.array(x)" in refusal(record_batch, {"a": ("x", "y")})
+    assert "numpy.asarray(x) makes a tensor of it" in refusal(record_batch, {"a": (1.0, 2.0)})
+
+
+@pytest.mark.parametrize("rows", [[["a"]], [[[1]]], [[{"a": 1}]], [[None]]])
+def test_lists_without_a_form_of_rows_name_none_that_fails(rows):
+    table = pa.table({"c": rows})
+    for call in (
+        lambda x: Loader(x, format="matrix", columns=["c"]),
+        lambda x: Loader(x, format="matrix", columns={"c": Dense()}),
+        to_tensor,
+    ):
+        words = refusal(call, table)
+        assert "ragged, or cast" not in words
+        assert "Dense()" not in words
+        assert "flatten" in words or "cast it to lists of the type you mean" in words
+
+
+def test_a_scalar_of_pyarrow_is_a_tensor_by_its_value():
+    for call in (from_dlpack, asdlpack):
+        assert "numpy.asarray(x.as_py())" in refusal(call, pa.scalar(1))
+    assert pa.array(from_dlpack(np.asarray(pa.scalar(1).as_py()))).to_pylist() == [1]

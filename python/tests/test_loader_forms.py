@@ -65,3 +65,19 @@ def test_forms_go_with_shuffles_and_ranks(options):
     loader = Loader(TABLE, batch_size=1, columns=WISHES, framework="numpy", **options)
     found = sorted((batch["x"].tolist(), batch["tokens"].lengths.tolist()) for batch in loader)
     assert found == [([1], [2]), ([2], [1]), ([3], [0]), ([4], [2])]
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("wish", [Dense(), Dense(2)])
+def test_codes_in_lists_are_refused_in_a_matrix_too(wish, large):
+    kind, offsets = (pa.LargeListArray, pa.int64()) if large else (pa.ListArray, pa.int32())
+
+    def lists(words):
+        codes = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), pa.array(words))
+        return kind.from_arrays(pa.array([0, 2], offsets), codes)
+
+    table = pa.table({"c": pa.chunked_array([lists(["x", "y"]), lists(["y", "x"])])})
+    options = {"format": "matrix", "columns": {"c": wish}, "physical": True}
+    for size in (1, 2):
+        with pytest.raises(TypeError, match='column "c": .*other values in the next batch'):
+            list(Loader(table, batch_size=size, **options))

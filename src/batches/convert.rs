@@ -241,8 +241,9 @@ impl Converter {
                 continue;
             }
             let length = RowLength::SameAcrossBatches(&self.lengths[index]);
-            let made = export::fixed_size(&column, length, self.matrix.copy);
-            let made = made.map_err(|error| Error::in_column(field.name(), error))?;
+            let made = refuse_codes_in_lists(field.data_type())
+                .and_then(|()| export::fixed_size(&column, length, self.matrix.copy))
+                .map_err(|error| Error::in_column(field.name(), error))?;
             fields.push(Field::new(field.name(), made.data_type().clone(), true));
             columns.push(made);
         }

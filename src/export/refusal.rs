@@ -118,10 +118,18 @@ pub(crate) fn hint(data_type: &DataType) -> Hint {
         DataType::RunEndEncoded(..) => Hint::Text("decode it first"),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Hint::Texts,
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Hint::Binaries,
-        DataType::List(_)
-        | DataType::LargeList(_)
-        | DataType::ListView(_)
-        | DataType::LargeListView(_) => Hint::Lists,
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item) => match hint(item.data_type()) {
+            // Lists of these have no form of ragged rows either.
+            of_item @ (Hint::Texts
+            | Hint::Binaries
+            | Hint::Lists
+            | Hint::Fields
+            | Hint::AllNull) => item_hint(of_item),
+            _ => Hint::Lists,
+        },
         DataType::Struct(_) => Hint::Fields,
         DataType::Map(..) => Hint::Entries,
         DataType::Union(..) => Hint::Text("convert its children one by one"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, StructArray};
 use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
-use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use pyo3::{intern, prelude::*};
 
 use super::args::{AskedType, NamesArg, TypeArg, pointless};
@@ -215,6 +215,12 @@ fn to_name(data: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
     Ok(are_tensors.then_some("name each of them, as {\"x\": x[0]}"))
 }
 
+fn is_text_or_number(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyString>()
+        || value.is_instance_of::<PyInt>()
+        || value.is_instance_of::<PyFloat>()
+}
+
 /// The values of a column, and the mask of a pair.
 fn values_and_mask(
     column: &Bound<'_, PyAny>,
@@ -225,6 +231,9 @@ fn values_and_mask(
             let must = || wrong(column, "a column is a tensor or a pair (values, mask)");
             let (values, mask) =
                 pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().map_err(|_| must())?;
+            if is_text_or_number(&values) {
+                return Err(Expected::Tensor.got(column));
+            }
             (values, Some(consume::take_mask(&mask)?))
         }
         Err(_) => (column.clone(), None),

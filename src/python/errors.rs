@@ -334,6 +334,10 @@ impl Asked<'_> {
             (Self::Out, Hint::RaggedOrPadded) => {
                 "use ragged, or leave out out= and pass pad= for padded rows"
             }
+            // asdlpack, of a table.
+            (Self::Protocol, Hint::Texts | Hint::Binaries | Hint::Lists) if in_table => {
+                "its rows may differ in length: to_tensor(x, columns=[...]) leaves it out, and ragged takes this column alone"
+            }
             // ragged refuses tables; of a column alone to_tensor sees whether its rows have one length.
             (Self::Tensor | Self::Out, Hint::Texts | Hint::Binaries) if in_table => {
                 "its rows differ in length: leave it out with columns=, or pass this column alone to ragged"

@@ -101,6 +101,9 @@ fn tensor_of(object: &Bound<'_, PyAny>) -> WayOut {
     if is_path(object)? && object.str()?.to_str()?.ends_with(".npy") {
         return Ok(Some("if it is a path, numpy.load(x) reads such a file"));
     }
+    if object.hasattr("as_py")? {
+        return Ok(Some("numpy.asarray(x.as_py()) makes a tensor of it, if it is a number"));
+    }
     if object.hasattr("__array__")? || is_number(object)? {
         return Ok(Some("numpy.asarray(x) makes a tensor of it"));
     }
@@ -390,6 +393,18 @@ fn of_objects(object: &Bound<'_, PyAny>, is_tensor: bool) -> PyResult<Option<Str
 /// How to make a table of a dict of lists of which pyarrow makes none, or of values that are one row.
 fn of_columns(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let Ok(dict) = object.cast::<PyDict>() else { return Ok(None) };
+    let mut arrays = Vec::new();
+    for (name, value) in dict.iter() {
+        // Texts, times and objects of NumPy.
+        if of_dtype(&value)?.is_some_and(|way_out| way_out.starts_with("pyarrow.array(x)")) {
+            let name = name.repr()?;
+            arrays.push(format!("{name}: pyarrow.array(x[{name}])"));
+        }
+    }
+    if !arrays.is_empty() {
+        let arrays = arrays.join(", ");
+        return Ok(Some(format!("record_batch({{**x, {arrays}}}) makes a table of it")));
+    }
     let (mut made, mut floats, mut is_row) = (Vec::new(), Vec::new(), false);
     for (name, value) in dict.iter() {
         if value.is_instance_of::<PyTuple>() || value.hasattr("__dlpack__")? || is_arrow(&value)? {
@@ -458,9 +473,12 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     // Of texts, objects and times pyarrow takes the mask too.
     let mask = object.getattr_opt("mask")?;
     let has_mask = mask.is_some_and(|mask| !mask.is_none() && !mask.is_callable());
-    let numbers = match has_mask {
-        true => "",
-        false => "; x.view(\"int64\") has its numbers as a tensor",
+    let numbers = if has_mask {
+        ""
+    } else if object.hasattr("to_numpy")? {
+        "; x.astype(\"int64\").to_numpy() has its numbers as a tensor"
+    } else {
+        "; x.view(\"int64\") has its numbers as a tensor"
     };
     if let Some(times) = times_for_arrow(&dtype, &kind, flat)? {
         return Ok(Some(format!("{times}{numbers}")));
@@ -618,9 +636,13 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> WayOut {
             matches!(first.as_ref().unwrap_or(value).hasattr("__dlpack__"), Ok(true))
         };
         let are_tensors = dict.values().iter().any(|value| is_tensor(&value));
-        return Ok(Some(match are_tensors {
-            true => "record_batch(x) makes a table of tensors",
-            false => "pyarrow.table(x) makes a table of it",
+        let has_names = dict.keys().iter().all(|name| name.is_instance_of::<PyString>());
+        return Ok(Some(match (are_tensors, has_names) {
+            (true, true) => "record_batch(x) makes a table of tensors",
+            (true, false) => {
+                "record_batch({str(name): column for name, column in x.items()}) makes a table of tensors"
+            }
+            (false, _) => "pyarrow.table(x) makes a table of it",
         }));
     }
     if is_sequence(object) {
