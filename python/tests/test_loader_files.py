@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, Cast, Categories, Loader, Mix
+from arrow_dlpack import AsArrow, ByLength, Cast, Categories, Loader, Mix, iter_batches
 from arrow_dlpack._loader import datasets as _datasets
 
 
@@ -63,10 +63,6 @@ def test_keys_of_folders_above_do_not_count(folder):
     ):
         (matrix,) = Loader(source, format="matrix", batch_size=9)
         assert matrix.shape == (4, 1)
-        with pytest.raises(
-            KeyError, match='"fold": .* it is the key of a folder.* pass the folder'
-        ):
-            list(Loader(source, columns=["x", "fold"]))
     both = [f"{folder}/fold={fold}/p.parquet" for fold in (2, 1)]
     assert rows(both, "x") == [(20 + at,) for at in range(4)] + [(10 + at,) for at in range(4)]
     # One file with a key and one without it.
@@ -75,6 +71,48 @@ def test_keys_of_folders_above_do_not_count(folder):
     wish = {"x": None, "fold": Cast("int64", nulls=-1)}
     (batch,) = Loader([f"{folder}/fold=*", both[0]], columns=wish, framework="numpy", batch_size=99)
     assert batch["fold"].tolist() == [1] * 4 + [2] * 4 + [-1] * 4
+
+
+OF_A_KEY = [
+    {"columns": ["x", "fold"]},
+    {"columns": {"fold": Categories.scan()}},
+    {"label": "fold"},
+    {"label": {"fold": Categories.scan()}},
+    {"filter": pc.field("fold") == 1},
+    {"columns": ["x"], "filter": pc.field("fold") == 1},
+    {"columns": ["x"], "label": "fold", "shuffle": 4, "seed": 1},
+    {"columns": ["x"], "batch_size": ByLength(2, "fold")},
+]
+
+
+@pytest.mark.parametrize("options", OF_A_KEY, ids=str)
+def test_an_error_for_a_key_that_does_not_count_says_so(folder, options):
+    for fold in 1, 2:
+        table = pq.read_table(folder / f"fold={fold}" / "p.parquet", partitioning=None)
+        for name in "ab":
+            with pa.ipc.new_stream(folder / f"fold={fold}" / f"{name}.arrows", table.schema) as to:
+                to.write_table(table)
+    files, streams = (
+        [f"{folder}/fold={fold}/{name}" for fold in (2, 1)] for name in ("p.parquet", "a.arrows")
+    )
+    fragments = list(
+        ds.dataset(folder, partitioning="hive", exclude_invalid_files=True).get_fragments()
+    )
+    of_files = [files[0], files, f"{folder}/fold=1/*.parquet", fragments[0], fragments]
+    of_streams = [streams[0], streams, f"{folder}/fold=2/*.arrows"]
+    options = {"batch_size": 2, **options}
+    for source in of_files + of_streams:
+        for whole in (
+            source,
+            Mix([(source, 1)]),
+            Mix([(source, 1), (files, 2)]),
+            lambda *_, of=source: of,
+        ):
+            for make in Loader, iter_batches:
+                with pytest.raises(
+                    KeyError, match='"fold": .* it is the key of a folder.* pass the folder'
+                ):
+                    list(make(whole, **options))
 
 
 def test_the_files_own_column_wins(tmp_path):

@@ -40,10 +40,7 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
     read = replace(query, columns=missing, wishes={**query.wishes, **wordless})
     for part, batch in _batches(source, read):
         for name in missing:
-            # Parts of a source may lack a column whose wish says what becomes of nulls.
             if name not in batch.schema.names:
-                if not fills_nulls(categories[name]):
-                    raise KeyError(f'no column "{name}" in {part}, which has {batch.schema.names}')
                 continue
             own = batch.schema.field(name)
             if all(own.type != known.type for _, known in fields[name]):
@@ -82,6 +79,11 @@ def _batches(source: "Source", query: Query) -> Iterator[tuple[str, Any]]:
             common([run.part for run in runs], query, source.way)  # refuses what a part lacks
         for run in runs:
             for batch in reader_of(run.open()):
+                known = batch.schema.names
+                # Parts of a source may lack a column whose wish says what becomes of nulls.
+                for name in query.columns or ():
+                    if name not in known and not query.fills(name):
+                        raise KeyError(f'no column "{name}" in {run.part.name}, which has {known}')
                 yield run.part.name, batch
 
 

@@ -43,6 +43,16 @@ def check_columns(data: Any, options: LoaderOptions) -> Any:
     """
     if is_function(data):
         return None
+    try:
+        return _checked(data, options)
+    except KeyError as error:
+        told = source_of(data).explained(error, options.query)
+        if told is error:
+            raise
+        raise told from error
+
+
+def _checked(data: Any, options: LoaderOptions) -> Any:
     empty, query = emptied(data), options.query
     if is_local(data):
         empty = _emptied_files(data, query)
