@@ -1,5 +1,6 @@
 """Files: keys of folders, footers, filters and NaN, views; and states of other data."""
 
+import datetime
 import itertools
 import json
 import os
@@ -165,6 +166,47 @@ FILTERS = [
     (pc.field("x") != 1) & (pc.field("y") > 0),
     pc.field("y") > 1,
 ]
+
+
+NOON = datetime.datetime(1970, 1, 1, 12, tzinfo=datetime.UTC)
+IN_OTHER_TYPES = [
+    (pa.timestamp("ns", "Europe/Berlin"), [NOON]),
+    (pa.timestamp("ns", "Europe/Berlin"), pa.array([NOON], pa.timestamp("ms", "UTC"))),
+    (pa.timestamp("us", "UTC"), [43_200_000_000]),
+    (pa.int64(), pa.array([43_200_000_000], pa.duration("us"))),
+    (pa.bool_(), [1]),
+]
+
+
+@pytest.mark.parametrize(("kind", "values"), IN_OTHER_TYPES, ids=str)
+def test_isin_takes_values_of_other_types_than_statistics(kind, values, tmp_path):
+    """pyarrow fails where statistics and values have types that it does not compare."""
+    unit = {"ns": 10**9, "us": 10**6}.get(getattr(kind, "unit", "us")) * 3600 * 12
+    column = pa.array([unit, 0, None, unit], pa.int64()).cast(kind)
+    table = pa.table({"t": column, "x": range(4)})
+    table = table.append_column(
+        "s", pa.array([{"t": one} for one in column.to_pylist()], pa.struct({"t": kind}))
+    )
+    pq.write_table(table, tmp_path / "p.parquet", row_group_size=2)
+    for name in "t", ("s", "t"):
+        where = pc.field(name).isin(values)
+        for source in table, str(tmp_path / "p.parquet"), ds.dataset(tmp_path):
+            assert rows(source, "x", filter=where) == [(0,), (3,)]
+            both = where & (pc.field("x") > 0)
+            assert rows(source, "x", filter=both, shuffle=3, seed=1) == [(3,)]
+            assert rows(source, "x", filter=~where & pc.field(name).is_valid()) == [(1,)]
+            assert len(Loader(source, batch_size=1, filter=where)) == 2
+
+
+def test_isin_leaves_out_row_groups_by_their_statistics(tmp_path):
+    path = tmp_path / "p.parquet"
+    pq.write_table(pa.table({"x": range(4)}), path, row_group_size=2)
+    known = path.read_bytes()
+    at = pq.read_metadata(path).row_group(0).column(0).dictionary_page_offset
+    path.write_bytes(known[:at] + bytes(16) + known[at + 16 :])
+    with pytest.raises(OSError, match="p.parquet"):
+        rows(str(path), "x")
+    assert rows(str(path), "x", filter=pc.field("x").isin([3])) == [(3,)]
 
 
 @pytest.mark.parametrize("where", FILTERS, ids=str)

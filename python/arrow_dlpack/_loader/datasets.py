@@ -186,7 +186,9 @@ class Dataset(Source):
             return True
         # Files may have views, or floats, that become the texts of the schema.
         is_exact = _filters.is_exact(where, schema)
-        return not is_exact and _filters.has_inexact(where, schema, self._stored(where))
+        if not is_exact and _filters.has_inexact(where, schema, self._stored(where)):
+            return True
+        return not _filters.is_prunable(where, schema)
 
     def _stored(self, where: Any) -> list[Any]:
         """The schemas of the files of which the filter may keep rows."""
