@@ -301,6 +301,52 @@ def test_numbers_of_an_opaque_type_are_no_words():
         codes_of(column)
 
 
+class Labelled(pa.ExtensionType):
+    """An extension type of a user's; pyarrow has no hash for it."""
+
+    def __init__(self, storage):
+        super().__init__(storage, "arrow_dlpack.tests.labelled")
+
+    def __arrow_ext_serialize__(self):
+        return b""
+
+
+CODES, NUMBERS, TEXTS = pa.array([0, 1], "int8"), pa.array([7, 8]), pa.array(["a", "b"])
+UNIONS = [
+    pa.UnionArray.from_sparse(CODES, [NUMBERS, TEXTS]),
+    pa.UnionArray.from_dense(CODES, pa.array([0, 0], "int32"), [NUMBERS, TEXTS]),
+]
+#: Types that pyarrow has no kernels for, or no arrays of.
+NO_WORDS = {
+    **{str(union.type)[:6]: union for union in UNIONS},
+    "dictionary of a union": pa.DictionaryArray.from_arrays(pa.array([0, 1]), UNIONS[0]),
+    "opaque union": pa.opaque(UNIONS[1].type, "u", "v").wrap_array(UNIONS[1]),
+    "union of a user": pa.ExtensionArray.from_storage(Labelled(UNIONS[0].type), UNIONS[0]),
+    "struct": pa.array([{"a": 1}, {"a": 2}]),
+    "list view": pa.array([[1], [2]], pa.list_view(pa.int64())),
+    "map": pa.array([[(1, 2)], []], pa.map_(pa.int64(), pa.int64())),
+    "runs": pa.RunEndEncodedArray.from_arrays(pa.array([2], "int32"), pa.array(["a"])),
+}
+
+
+@pytest.mark.parametrize("of", NO_WORDS)
+@pytest.mark.parametrize("words", [None, []], ids=["scan", "words"])
+@pytest.mark.parametrize("argument", ["columns", "label"])
+@pytest.mark.parametrize("kind", ["table", "list", "empty", "mix"])
+def test_values_that_are_no_words_are_refused_by_name(of, words, argument, kind):
+    table = pa.table({"c": NO_WORDS[of], "x": [1, 2]})
+    source = {"table": table, "list": [table] * 2, "empty": table[:0], "mix": Mix([(table, 1)])}
+    with pytest.raises(TypeError, match='column "c" is .*, and Categories takes texts'):
+        list(Loader(source[kind], **{argument: {"c": Categories(words)}}))
+
+
+def test_a_list_of_tables_has_types_of_a_user():
+    texts = pa.ExtensionArray.from_storage(Labelled(pa.string()), TEXTS)
+    for wish in Categories.scan(), Categories(["a", "b"]):
+        batches = Loader([pa.table({"c": texts})] * 2, columns={"c": wish}, framework="numpy")
+        assert [batch["c"].tolist() for batch in batches] == [[0, 1]] * 2
+
+
 @pytest.mark.parametrize("kind", ["table", "list", "file", "files", "mix"])
 @pytest.mark.parametrize("encode", [False, True])
 def test_a_binary_of_another_length_is_a_word_that_does_not_occur(tmp_path, kind, encode):

@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import re
 
 import datasets
 import duckdb
@@ -281,6 +282,21 @@ def test_so_does_a_mix_and_what_is_not_known_is_left_out():
     assert repr(Loader(lambda index, count: TABLE, columns=["x"])).endswith("<lambda>\n  x>")
     wide = pa.table({f"c{at}": [1] for at in range(100)})
     assert repr(Loader(wide)).endswith("  and 70 columns more>")
+
+
+@pytest.mark.parametrize("options", [{}, {"dtype": "float32"}, {"format": "matrix"}])
+def test_it_tells_pythons_objects_of_polars_from_numbers(options):
+    objects = pl.Series([object()], dtype=pl.Object)
+    frame = pl.DataFrame({"a": [1.0], "o": objects})
+    for source in frame, frame.clear(), [frame, frame], Mix([(frame, 1)]):
+        loader = Loader(source, **options)
+        *_, shown = repr(loader).splitlines()
+        assert re.fullmatch(r"  o: .*type_name=object, vendor_name=polars\]>>", shown)
+        with pytest.raises(UnsupportedError, match='"o" has Python\'s objects'):
+            list(loader)
+        with pytest.raises(UnsupportedError, match='"o" has Python\'s objects'):
+            Loader(source, columns=["a", "o"], **options)
+        assert repr(Loader(source, columns=["a"])).endswith("\n  a: double>")
 
 
 def test_it_neither_reads_nor_raises():

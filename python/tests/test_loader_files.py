@@ -1,5 +1,6 @@
 """Files: keys of folders, footers, filters and NaN, views; and states of other data."""
 
+import datetime
 import itertools
 import json
 import os
@@ -15,7 +16,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, Cast, Categories, Loader, Mix
+from arrow_dlpack import AsArrow, ByLength, Cast, Categories, Loader, Mix, iter_batches
 from arrow_dlpack._loader import datasets as _datasets
 
 
@@ -63,10 +64,6 @@ def test_keys_of_folders_above_do_not_count(folder):
     ):
         (matrix,) = Loader(source, format="matrix", batch_size=9)
         assert matrix.shape == (4, 1)
-        with pytest.raises(
-            KeyError, match='"fold": .* it is the key of a folder.* pass the folder'
-        ):
-            list(Loader(source, columns=["x", "fold"]))
     both = [f"{folder}/fold={fold}/p.parquet" for fold in (2, 1)]
     assert rows(both, "x") == [(20 + at,) for at in range(4)] + [(10 + at,) for at in range(4)]
     # One file with a key and one without it.
@@ -75,6 +72,48 @@ def test_keys_of_folders_above_do_not_count(folder):
     wish = {"x": None, "fold": Cast("int64", nulls=-1)}
     (batch,) = Loader([f"{folder}/fold=*", both[0]], columns=wish, framework="numpy", batch_size=99)
     assert batch["fold"].tolist() == [1] * 4 + [2] * 4 + [-1] * 4
+
+
+OF_A_KEY = [
+    {"columns": ["x", "fold"]},
+    {"columns": {"fold": Categories.scan()}},
+    {"label": "fold"},
+    {"label": {"fold": Categories.scan()}},
+    {"filter": pc.field("fold") == 1},
+    {"columns": ["x"], "filter": pc.field("fold") == 1},
+    {"columns": ["x"], "label": "fold", "shuffle": 4, "seed": 1},
+    {"columns": ["x"], "batch_size": ByLength(2, "fold")},
+]
+
+
+@pytest.mark.parametrize("options", OF_A_KEY, ids=str)
+def test_an_error_for_a_key_that_does_not_count_says_so(folder, options):
+    for fold in 1, 2:
+        table = pq.read_table(folder / f"fold={fold}" / "p.parquet", partitioning=None)
+        for name in "ab":
+            with pa.ipc.new_stream(folder / f"fold={fold}" / f"{name}.arrows", table.schema) as to:
+                to.write_table(table)
+    files, streams = (
+        [f"{folder}/fold={fold}/{name}" for fold in (2, 1)] for name in ("p.parquet", "a.arrows")
+    )
+    fragments = list(
+        ds.dataset(folder, partitioning="hive", exclude_invalid_files=True).get_fragments()
+    )
+    of_files = [files[0], files, f"{folder}/fold=1/*.parquet", fragments[0], fragments]
+    of_streams = [streams[0], streams, f"{folder}/fold=2/*.arrows"]
+    options = {"batch_size": 2, **options}
+    for source in of_files + of_streams:
+        for whole in (
+            source,
+            Mix([(source, 1)]),
+            Mix([(source, 1), (files, 2)]),
+            lambda *_, of=source: of,
+        ):
+            for make in Loader, iter_batches:
+                with pytest.raises(
+                    KeyError, match='"fold": .* it is the key of a folder.* pass the folder'
+                ):
+                    list(make(whole, **options))
 
 
 def test_the_files_own_column_wins(tmp_path):
@@ -127,6 +166,47 @@ FILTERS = [
     (pc.field("x") != 1) & (pc.field("y") > 0),
     pc.field("y") > 1,
 ]
+
+
+NOON = datetime.datetime(1970, 1, 1, 12, tzinfo=datetime.UTC)
+IN_OTHER_TYPES = [
+    (pa.timestamp("ns", "Europe/Berlin"), [NOON]),
+    (pa.timestamp("ns", "Europe/Berlin"), pa.array([NOON], pa.timestamp("ms", "UTC"))),
+    (pa.timestamp("us", "UTC"), [43_200_000_000]),
+    (pa.int64(), pa.array([43_200_000_000], pa.duration("us"))),
+    (pa.bool_(), [1]),
+]
+
+
+@pytest.mark.parametrize(("kind", "values"), IN_OTHER_TYPES, ids=str)
+def test_isin_takes_values_of_other_types_than_statistics(kind, values, tmp_path):
+    """pyarrow fails where statistics and values have types that it does not compare."""
+    unit = {"ns": 10**9, "us": 10**6}.get(getattr(kind, "unit", "us")) * 3600 * 12
+    column = pa.array([unit, 0, None, unit], pa.int64()).cast(kind)
+    table = pa.table({"t": column, "x": range(4)})
+    table = table.append_column(
+        "s", pa.array([{"t": one} for one in column.to_pylist()], pa.struct({"t": kind}))
+    )
+    pq.write_table(table, tmp_path / "p.parquet", row_group_size=2)
+    for name in "t", ("s", "t"):
+        where = pc.field(name).isin(values)
+        for source in table, str(tmp_path / "p.parquet"), ds.dataset(tmp_path):
+            assert rows(source, "x", filter=where) == [(0,), (3,)]
+            both = where & (pc.field("x") > 0)
+            assert rows(source, "x", filter=both, shuffle=3, seed=1) == [(3,)]
+            assert rows(source, "x", filter=~where & pc.field(name).is_valid()) == [(1,)]
+            assert len(Loader(source, batch_size=1, filter=where)) == 2
+
+
+def test_isin_leaves_out_row_groups_by_their_statistics(tmp_path):
+    path = tmp_path / "p.parquet"
+    pq.write_table(pa.table({"x": range(4)}), path, row_group_size=2)
+    known = path.read_bytes()
+    at = pq.read_metadata(path).row_group(0).column(0).dictionary_page_offset
+    path.write_bytes(known[:at] + bytes(16) + known[at + 16 :])
+    with pytest.raises(OSError, match="p.parquet"):
+        rows(str(path), "x")
+    assert rows(str(path), "x", filter=pc.field("x").isin([3])) == [(3,)]
 
 
 @pytest.mark.parametrize("where", FILTERS, ids=str)

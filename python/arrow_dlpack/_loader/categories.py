@@ -40,10 +40,7 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
     read = replace(query, columns=missing, wishes={**query.wishes, **wordless})
     for part, batch in _batches(source, read):
         for name in missing:
-            # Parts of a source may lack a column whose wish says what becomes of nulls.
             if name not in batch.schema.names:
-                if not fills_nulls(categories[name]):
-                    raise KeyError(f'no column "{name}" in {part}, which has {batch.schema.names}')
                 continue
             own = batch.schema.field(name)
             if all(own.type != known.type for _, known in fields[name]):
@@ -82,6 +79,11 @@ def _batches(source: "Source", query: Query) -> Iterator[tuple[str, Any]]:
             common([run.part for run in runs], query, source.way)  # refuses what a part lacks
         for run in runs:
             for batch in reader_of(run.open()):
+                known = batch.schema.names
+                # Parts of a source may lack a column whose wish says what becomes of nulls.
+                for name in query.columns or ():
+                    if name not in known and not query.fills(name):
+                        raise KeyError(f'no column "{name}" in {run.part.name}, which has {known}')
                 yield run.part.name, batch
 
 
@@ -133,23 +135,22 @@ def check_words(categories: Mapping[str, Categories], schemas: Sequence[Any]) ->
         fields = [own for schema in schemas for own in selected(schema, [name])]
         kinds = _distinct_types(own.type for own in fields if not is_null(own.type))
         if kinds:
-            words = wish.words or ()
-            _check_held(name, wish, {kind: _held(words, _plain_type(kind))[1] for kind in kinds})
+            _check_held(name, wish, [(kind, _held(name, wish, kind)[1]) for kind in kinds])
 
 
-def _check_held(name: str, wish: Categories, lost: Mapping[Any, Sequence[Any]]) -> None:
+def _check_held(name: str, wish: Categories, lost: Sequence[tuple[Any, Sequence[Any]]]) -> None:
     """Refuses a word that none of the types of a column can hold.
 
-    lost: by type, the words that it cannot hold.
+    lost: each type, which may have no hash, and the words that it cannot hold.
     """
     pa, words = import_module("pyarrow"), wish.words or ()
-    none = set.intersection(*map(set, lost.values()))
-    has_widths = any(pa.types.is_fixed_size_binary(_plain_type(kind)) for kind in lost)
+    none = set.intersection(*(set(own) for _, own in lost))
+    has_widths = any(pa.types.is_fixed_size_binary(_plain_type(kind)) for kind, _ in lost)
     if has_widths and len(none) < len(words):
         # A binary of another width is a word that does not occur.
         none = {word for word in none if not _fits(word, pa.large_binary())}
     if none:
-        raise _no_word(name, next(iter(lost)), next(word for word in words if word in none))
+        raise _no_word(name, lost[0][0], next(word for word in words if word in none))
 
 
 def encoded(stream: Any, categories: Mapping[str, Categories], query: Query = ALL) -> Any:
@@ -200,11 +201,11 @@ class Encoder:
         is_null = import_module("pyarrow").types.is_null
         if (whole := merged_of(kinds)[0]) is not None:
             self._merged[name], kinds = whole, [whole]
-        held = {kind: _held(wish.words or (), _plain_type(kind)) for kind in kinds}
-        lost = {kind: none for kind, (_, none) in held.items() if not is_null(kind)}
+        held = [(kind, _held(name, wish, kind)) for kind in kinds]
+        lost = [(kind, none) for kind, (_, none) in held if not is_null(kind)]
         if lost and not is_part:
             _check_held(name, wish, lost)
-        for kind, own in held.items():
+        for kind, own in held:
             self._coders[name, _plain_type(kind)] = _Coder(name, wish, kind, own)
 
     def schema(self, schema: Any) -> Any:
@@ -231,8 +232,7 @@ class Encoder:
                 of = name, _plain_type(kind)
                 # A filter makes other texts of views.
                 if of not in self._coders:
-                    own = _held(wish.words or (), _plain_type(kind))
-                    self._coders[of] = _Coder(name, wish, kind, own)
+                    self._coders[of] = _Coder(name, wish, kind, _held(name, wish, kind))
                 columns[at] = self._coders[of].codes(columns[at])
         return import_module("pyarrow").record_batch(columns, schema=self.schema(batch.schema))
 
@@ -339,10 +339,13 @@ def _for_column(name: str, kind: Any) -> Iterator[None]:
         ) from error
 
 
-def _held(words: Sequence[Any], kind: Any) -> tuple[Any, list[Any]]:
-    """The words that the type can hold, as its values, and those that it cannot."""
-    pa = import_module("pyarrow")
-    held, lost = [pa.array([], kind)], []
+def _held(name: str, wish: Categories, kind: Any) -> tuple[Any, list[Any]]:
+    """The words that the column's type can hold, as its values, and those that it cannot."""
+    pa, words = import_module("pyarrow"), wish.words or ()
+    # pyarrow makes not even an empty array of a union.
+    with _for_column(name, kind):
+        kind = _plain_type(kind)
+        held, lost = [pa.array([], kind)], []
     for start in range(0, len(words), _ROWS):
         some = words[start : start + _ROWS]
         try:

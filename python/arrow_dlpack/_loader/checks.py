@@ -9,7 +9,15 @@ from .. import _core
 from . import filters as _filters
 from .categories import check_words
 from .columns import ByLength, ByTokens, Columns
-from .empty import dataset_of, emptied, parts_of, schema_of, schemas_of, unknown_names
+from .empty import (
+    dataset_of,
+    emptied,
+    parts_of,
+    schema_of,
+    schemas_of,
+    shown_schema_of,
+    unknown_names,
+)
 from .epoch import check as check_epoch
 from .functions import check_function, is_function
 from .kinds import check, is_local, takes_texts
@@ -43,6 +51,16 @@ def check_columns(data: Any, options: LoaderOptions) -> Any:
     """
     if is_function(data):
         return None
+    try:
+        return _checked(data, options)
+    except KeyError as error:
+        told = source_of(data).explained(error, options.query)
+        if told is error:
+            raise
+        raise told from error
+
+
+def _checked(data: Any, options: LoaderOptions) -> Any:
     empty, query = emptied(data), options.query
     if is_local(data):
         empty = _emptied_files(data, query)
@@ -118,7 +136,7 @@ def _check_epoch(data: Any, empty: Any, options: LoaderOptions) -> Any:
             check_epoch(source_of(empty), labels.with_copy_for(options.framework))
     # Other sources have one encoder, which does it.
     check_words(query.categories, schemas_of(empty) if isinstance(data, Mix) else [])
-    return None if unknown else schema
+    return None if unknown else shown_schema_of(empty)
 
 
 def _of_known(schemas: Sequence[Any], unknown: set[str], options: LoaderOptions) -> LoaderOptions:

@@ -16,7 +16,7 @@ from . import filters as _filters
 from . import finite as _finite
 from .identity import head_of, of_files, of_filter, of_rows, of_types, stamps_of
 from .parallel import side_by_side
-from .paths import is_told, stamp_of, unread
+from .paths import is_told, of_key, stamp_of, unread
 from .readers import (
     Made,
     has_coded_views,
@@ -189,7 +189,9 @@ class Dataset(Source):
             return True
         # Files may have views, or floats, that become the texts of the schema.
         is_exact = _filters.is_exact(where, schema)
-        return not is_exact and _filters.has_inexact(where, schema, self._stored(where))
+        if not is_exact and _filters.has_inexact(where, schema, self._stored(where)):
+            return True
+        return not _filters.is_prunable(where, schema)
 
     def _stored(self, where: Any) -> list[Any]:
         """The schemas of the files of which the filter may keep rows."""
@@ -448,6 +450,8 @@ class Files(Dataset):
     def explained(self, error: Exception, query: Query) -> Exception:
         if _is_of_reading(error) and (path := next(filter(self._is_replaced, self._stamped), None)):
             return _replaced(path)
+        if isinstance(error, KeyError):
+            return of_key(error, [path for path, _ in self._files], self.names() or [])
         return super().explained(error, query)
 
     def names(self) -> Sequence[str] | None:
@@ -518,8 +522,6 @@ class Files(Dataset):
         """
         pa = import_module("pyarrow")
         known = list(self.names() or ())
-        for name in query.columns or ():
-            self._check_key(name, known)
         if len(self._schemas) == 1:
             return self._schemas[0][1], {}, None
         of_each = self._own_heads(query.columns)
@@ -591,16 +593,6 @@ class Files(Dataset):
         told = seen_of_all(name, kinds, query) if kind is None else kind
         told = kinds[0] if told is None else told
         return having[0].with_type(told).with_nullable(is_nullable), kind is not None
-
-    def _check_key(self, name: str, known: Sequence[str]) -> None:
-        """A better error for the key of a folder that does not count."""
-        path = self._files[0][0]
-        if name not in known and f"/{name}=" in f"/{path}":
-            raise KeyError(
-                f'no column "{name}": of {path} it is the key of a folder, which counts only below '
-                "the folder that is passed, or from the first part of a pattern with a wildcard "
-                f'on: pass the folder that has "{name}=..." in it'
-            )
 
 
 class Fragments(Files):

@@ -8,7 +8,8 @@ from .._frames import converts, is_pandas_frame
 from .kinds import is_local, is_path
 from .known import known_schema, library_of
 from .mix import Mix, source_of
-from .readers import is_column, reader_of, table_of
+from .readers import is_column, objects_of, reader_of, table_of
+from .schema import with_types
 
 
 def emptied(data: Any) -> Any:
@@ -104,11 +105,22 @@ def _is_null(field: Any) -> bool:
 
 def schema_of(empty: Any) -> Any:
     """That of a source without rows, of several sources the first one's."""
+    empty = _first_of(empty)
+    known = getattr(empty, "schema", None)
+    return known if isinstance(known, import_module("pyarrow").Schema) else reader_of(empty).schema
+
+
+def shown_schema_of(empty: Any) -> Any:
+    """The same, but that Python's objects of polars are none of the types that Arrow has."""
+    pa = import_module("pyarrow")
+    objects = dict.fromkeys(objects_of(_first_of(empty)), pa.opaque(pa.null(), "object", "polars"))
+    return with_types(schema_of(empty), objects)
+
+
+def _first_of(empty: Any) -> Any:
     while isinstance(empty, (list, Mix)):
         empty = empty[0] if isinstance(empty, list) else empty.sources[0][0]
-    pa = import_module("pyarrow")
-    known = getattr(empty, "schema", None)
-    return known if isinstance(known, pa.Schema) else reader_of(empty).schema
+    return empty
 
 
 def schemas_of(empty: Any) -> list[Any]:

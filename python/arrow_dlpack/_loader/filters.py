@@ -162,9 +162,18 @@ def filtered(
 
 
 def named(where: Any, schema: Any) -> list[str]:
-    """The columns of the schema that the filter names, found by leaving out each of them."""
+    """The columns of the schema that the filter names, found by leaving out some of them."""
     bind(where, schema)
-    return [name for name in dict.fromkeys(schema.names) if not _binds(where, _less(schema, name))]
+    pa = import_module("pyarrow")
+
+    def among(names: list[str]) -> list[str]:
+        less = set(names)
+        if _binds(where, pa.schema([field for field in schema if field.name not in less])):
+            return []
+        half = len(names) // 2
+        return among(names[:half]) + among(names[half:]) if half else names
+
+    return among(list(dict.fromkeys(schema.names)))
 
 
 def is_named(where: Any, schema: Any, name: str) -> bool:
@@ -187,6 +196,38 @@ def has_inexact(where: Any, schema: Any, stored: Iterable[Any]) -> bool:
     inexact = {field.name for own in stored for field in own if _is_inexact(field.type)}
     exact = [field for field in schema if field.name not in inexact]
     return len(exact) < len(schema) and not _binds(where, import_module("pyarrow").schema(exact))
+
+
+def is_prunable(where: Any, schema: Any) -> bool:
+    """Whether pyarrow compares the values of the filter with statistics of these columns.
+
+    It does so for `isin` without making them of one type. It is asked with zeros for statistics,
+    which need no file.
+    """
+    pa, ds = import_module("pyarrow"), import_module("pyarrow.dataset")
+    schema = pa.schema([schema.field(name) for name in named(where, schema)])
+    told = [one for own in schema for one in _statistics((own.name,), own.type)]
+    paths, system = [""] * len(told), import_module("pyarrow.fs").LocalFileSystem()
+    make = ds.FileSystemDataset.from_paths
+    try:
+        none = make(paths, schema, ds.ParquetFileFormat(), system, partitions=told)
+        list(none.get_fragments(where))
+    except (NotImplementedError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _statistics(path: tuple[str, ...], kind: Any) -> list[Any]:
+    """What those of Parquet may tell of a column, or of a field in it: two bounds, or one value."""
+    pa = import_module("pyarrow")
+    if pa.types.is_struct(kind):
+        return [one for own in kind for one in _statistics((*path, own.name), own.type)]
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if kind.num_fields or pa.types.is_null(kind):
+        return []
+    zero = pa.Array.from_buffers(kind, 1, [None, *pa.nulls(1, kind).buffers()[1:]])[0]
+    column = import_module("pyarrow.compute").field(*path)
+    return [(column >= zero) & (column <= zero), column == zero]
 
 
 def is_exact(where: Any, schema: Any) -> bool:

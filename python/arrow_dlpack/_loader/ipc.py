@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from .identity import of_files, of_types, stamps_of
-from .paths import FEATHER, IPC_FILE, is_ipc, named, stamp_of, unread
+from .paths import FEATHER, IPC_FILE, is_ipc, named, of_key, stamp_of, unread
 from .readers import Made
 from .schema import ALL, Query, with_keys
 from .source import Several
@@ -95,6 +95,12 @@ class IpcFiles(Several):
 
     def head(self) -> tuple[Any, bool]:
         return self._files[0].schema, len(self._files) == 1
+
+    def explained(self, error: Exception, query: Query) -> Exception:
+        if not isinstance(error, KeyError):
+            return error
+        known = [name for file in self._files for name in file.schema.names]
+        return of_key(error, [file.path for file in self._files], known)
 
     def refresh(self) -> None:
         if (stamped := self._stamps()) != self._stamped:

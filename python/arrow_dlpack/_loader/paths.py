@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
@@ -169,6 +169,22 @@ def _keys(path: str, base: str) -> dict[str, str]:
     below = path.removeprefix(base).replace(os.sep, "/").split("/")[:-1]
     pairs = (part.partition("=") for part in below)
     return {unquote(name): unquote(value) for name, equals, value in pairs if equals}
+
+
+def of_key(error: KeyError, paths: Iterable[str], known: Collection[str]) -> KeyError:
+    """A better error, if it names the key of a folder that does not count.
+
+    known: the columns of these files, and the keys that count.
+    """
+    for path in paths:
+        for name in _keys(path, ""):
+            if name not in known and f'"{name}"' in str(error):
+                return KeyError(
+                    f'no column "{name}": of {path} it is the key of a folder, which counts only '
+                    "below the folder that is passed, or from the first part of a pattern with a "
+                    f'wildcard on: pass the folder that has "{name}=..." in it'
+                )
+    return error
 
 
 def _typed(

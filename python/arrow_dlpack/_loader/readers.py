@@ -1,7 +1,7 @@
 """Arrow data of any kind as pyarrow's reader, and columns within structs as columns."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from itertools import chain
@@ -119,10 +119,18 @@ def _for_pyarrow(frame: Any) -> Any:
     return _with_wide_as_decimals(frame)
 
 
-def _refuse_objects(frame: Any, names: Iterable[str]) -> None:
+def objects_of(frame: Any) -> list[str]:
+    """The columns of a frame of polars that have Python's objects, and no type in Arrow."""
+    if not _is_polars_frame(frame):
+        return []
+    of_objects = import_module("polars").Object
+    return [name for name, kind in frame.schema.items() if kind == of_objects]
+
+
+def _refuse_objects(frame: Any, names: Collection[str]) -> None:
     """An error for a column among these of which a frame of polars would export addresses."""
-    for name in names:
-        if frame.schema.get(name) == import_module("polars").Object:
+    for name in objects_of(frame):
+        if name in names:
             raise _core.UnsupportedError(
                 f"column \"{name}\" has Python's objects (polars' Object), of which Arrow data "
                 f'would have the addresses: leave it out, as by frame.drop("{name}")'
@@ -219,8 +227,7 @@ def readable_for(
         return data
     needed = heads(columns, lambda: data.columns)
     needed = data.columns if needed is None else needed
-    of_objects = import_module("polars").Object
-    hard = [name for name, kind in data.schema.items() if kind == of_objects or _is_wide(kind)]
+    hard = objects_of(data) + [name for name, kind in data.schema.items() if _is_wide(kind)]
     unread = [name for name in hard if name not in needed]
     if unread and is_named is not None:
         schema = reader_of(data.clear()).schema

@@ -171,7 +171,7 @@ class Source:
         """Raises errors of reading as `explained` tells them."""
         try:
             yield
-        except (NotImplementedError, OSError, ValueError) as error:
+        except (KeyError, NotImplementedError, OSError, ValueError) as error:
             told = self.explained(error, query)
             if told is error:
                 raise

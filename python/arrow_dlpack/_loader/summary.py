@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from importlib import import_module
 from typing import Any
 
 from .columns import Categories, Wish
@@ -88,7 +89,7 @@ def _becomes(name: str, schema: Any, options: LoaderOptions) -> str:
     of = "" if kind is None else f": {_cut(str(kind))}"
     if wish is not None:
         return f"{of} -> {_of_wish(wish)}"
-    if kind is None:
+    if kind is None or _is_object(kind):
         return of
     if is_list(kind) or is_list_view(kind):
         return f"{of} -> {'matrix' if options.matrix else 'Ragged'}"
@@ -96,6 +97,12 @@ def _becomes(name: str, schema: Any, options: LoaderOptions) -> str:
     if options.dtype is None or is_label:
         return of
     return f"{of} -> {_plain(options.dtype).strip(chr(34))}"
+
+
+def _is_object(kind: Any) -> bool:
+    """Whether it stands for Python's objects, which become no numbers."""
+    pa = import_module("pyarrow")
+    return isinstance(kind, pa.OpaqueType) and bool(pa.types.is_null(kind.storage_type))
 
 
 def _of_wish(wish: Wish) -> str:
