@@ -186,3 +186,30 @@ def test_what_is_no_column_says_what_to_do():
         from_ragged([np.ones(2)], mask=np.array([True]))
     with pytest.raises(BufferError, match="2 chunks are put together"):
         from_ragged([np.ones(2), np.ones(1)], copy=False)
+
+
+class Growing:
+    """A tensor whose producer changes the list that it is in."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __dlpack__(self, **keywords):
+        self.rows.append(self)
+        return np.ones(1).__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+def test_tensors_are_let_go_of_whatever_becomes_of_the_table(live):
+    rows = [np.ones(2)]
+    rows.append(Growing(rows))
+    assert pa.array(from_ragged(rows)).to_pylist() == [[1, 1], [1]]
+    tensors = {"x": np.ones(3), "lists": [np.ones(1), None, np.ones(2)], "id": IDS}
+    for other in ({}, {"y": np.ones(2)}, {"y": "x"}, {"y": [np.ones(1), "x"]}):
+        try:
+            record_batch(tensors | other)
+        except (BufferError, TypeError):
+            assert other
+    assert live() == (0, 0)

@@ -302,9 +302,13 @@ fn of_tensors(
     r#type: AskedType,
 ) -> PyResult<PyArray> {
     let py = tensors.py();
+    // A copy of the items: a producer's code may change the list.
+    let items: Vec<_> = match tensors.cast::<PyTuple>() {
+        Ok(tuple) => tuple.iter().collect(),
+        Err(_) => tensors.cast::<PyList>()?.iter().collect(),
+    };
     let (mut taken, mut ends, mut valid) = (Vec::new(), vec![0i64], Vec::new());
-    for (row, item) in tensors.try_iter()?.enumerate() {
-        let item = item?;
+    for (row, item) in items.into_iter().enumerate() {
         valid.push(!item.is_none());
         if item.is_none() {
             ends.push(ends[row]);
