@@ -111,6 +111,10 @@ def test_each_column_has_the_type_that_is_asked_for_it():
         record_batch(columns, type={"score": pa.int8()})
     with pytest.raises(TypeError, match='^column "score": type must be'):
         record_batch(columns, type={"score": 5})
+    with pytest.raises(TypeError, match='"id": it is Arrow data of type Utf8, which stays: cast'):
+        record_batch(columns, type={"id": pa.large_string()})
+    same = pa.record_batch(record_batch(columns, type={"id": pa.string()}))
+    assert same["id"].equals(IDS)
     with pytest.raises(TypeError, match="^type must be"):
         record_batch(SCORES.reshape(3, 1), ["x"], type={"x": pa.float64()})
 

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::num::NonZero;
 use std::str;
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field};
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyKeyError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -174,6 +174,11 @@ impl AskedType {
         let capsule = method.call0()?.cast_into::<PyCapsule>().map_err(|_| wrong(object, must))?;
         let field = capsule::schema_of(&capsule)?;
         Ok(Self { representation: Representation::Field(field), expected: None })
+    }
+
+    /// Whether it is the type of the field.
+    pub(super) fn is_of(&self, field: &Field) -> bool {
+        matches!(&self.representation, Representation::Field(asked) if asked.data_type() == field.data_type())
     }
 
     /// The import options for a tensor.

@@ -95,15 +95,14 @@ fn items_of<'py>(columns: &Bound<'py, PyDict>) -> PyResult<Vec<(String, Bound<'p
     Ok(items)
 }
 
-/// The type that is asked for of each column.
+/// The type that is asked for of each column, and whether it is for that column alone.
 fn types_of(
     r#type: Option<&Bound<'_, PyAny>>,
     columns: &[(String, Bound<'_, PyAny>)],
-) -> PyResult<Vec<AskedType>> {
-    let Some(r#type) = r#type else { return Ok(vec![AskedType::default(); columns.len()]) };
-    let Ok(types) = r#type.cast::<PyDict>() else {
-        return Ok(vec![AskedType::read(r#type)?; columns.len()]);
-    };
+) -> PyResult<Vec<(AskedType, bool)>> {
+    let of_all = |r#type| vec![(r#type, false); columns.len()];
+    let Some(r#type) = r#type else { return Ok(of_all(AskedType::default())) };
+    let Ok(types) = r#type.cast::<PyDict>() else { return AskedType::read(r#type).map(of_all) };
     let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
     let mut asked = Vec::with_capacity(types.len());
     for name in types.keys() {
@@ -112,8 +111,11 @@ fn types_of(
     }
     names::positions(&names, &asked.iter().map(String::as_str).collect::<Vec<_>>())?;
     let of = |name: &str| match types.get_item(name)? {
-        Some(own) => AskedType::read(&own).map_err(|error| in_column(own.py(), name, error)),
-        None => Ok(AskedType::default()),
+        Some(own) => match AskedType::read(&own) {
+            Ok(asked) => Ok((asked, true)),
+            Err(error) => Err(in_column(own.py(), name, error)),
+        },
+        None => Ok((AskedType::default(), false)),
     };
     names.into_iter().map(of).collect()
 }
@@ -126,7 +128,7 @@ fn in_column(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
 fn take_column(
     column: &Bound<'_, PyAny>,
     copy: Option<bool>,
-    r#type: AskedType,
+    (r#type, is_own): (AskedType, bool),
 ) -> PyResult<TableColumn> {
     let made = |array: PyArray| {
         let (array, field) = array.into_inner();
@@ -145,7 +147,14 @@ fn take_column(
                 "it is a table, and no column: to_tensor_dict(x) has its columns as tensors";
             return Err(PyTypeError::new_err(way_out));
         }
-        return made(PyArray::import(column, copy)?);
+        let array = PyArray::import(column, copy)?;
+        if is_own && !r#type.is_of(array.field()) {
+            return Err(PyTypeError::new_err(format!(
+                "it is Arrow data of type {}, which stays: cast it first, as pyarrow's x.cast(type) does",
+                array.field().data_type()
+            )));
+        }
+        return made(array);
     }
     let (values, mask) = values_and_mask(column, copy)?;
     let options = r#type.import(&values, copy)?;
