@@ -478,3 +478,19 @@ def test_errors_for_runs_name_what_decodes_them(kind):
     decoded = table.set_column(1, "c", found)
     assert rows_of(decoded, filter=field > 2) == [5, 6, 7]
     assert len(list(Loader([decoded, other], columns={"c": AsArrow()}))) == 2
+
+
+def test_a_filter_names_no_column_by_its_place(tmp_path):
+    table = pa.table({"x": [1, 1, 2], "i": [1, 2, 3], "m": [{"a": 1, "b": 2}] * 3})
+    pq.write_table(table, tmp_path / "a.parquet")
+    for where in (pc.field(0) != 1, (pc.field("x") > 1) & (pc.field(1) > 0), pc.field(2, 1) == 2):
+        for source in (table, str(tmp_path), ds.dataset(tmp_path), iter([table])):
+            with pytest.raises(TypeError, match="filter= names column . by its place"):
+                Loader(source, columns=["i"], filter=where)
+        with pytest.raises(TypeError, match="by its place"):
+            list(Loader(ds.dataset(tmp_path).filter(where), columns=["i"]))
+    # Within a struct a place is that of its type, and a value may have any text.
+    texts = table.append_column("text", pa.array(["a", "b", "c"]))
+    for where in (pc.field("m", 1) == 2, pc.field("text") != 'a "FieldPath(0)"'):
+        loader = Loader(texts, columns=["i"], filter=where)
+        assert [n for batch in loader for n in batch["i"].tolist()] == [1, 2, 3]

@@ -1974,12 +1974,50 @@ def test_a_value_that_the_schema_of_a_dataset_makes_infinite_is_refused(tmp_path
         assert 1e300 in [row for batch in Loader(way, columns=["x"]) for row in batch["x"].tolist()]
 
 
-def test_values_within_lists_and_structs_of_a_dataset_are_looked_at(tmp_path):
-    for name, kind, value in (("0", pa.float32(), 0.5), ("1", pa.float64(), 1e300)):
-        row = {"lists": [[value]], "structs": [{"a": value}]}
-        kinds = {"lists": pa.list_(kind), "structs": pa.struct({"a": kind})}
-        pq.write_table(pa.table(row, schema=pa.schema(kinds)), tmp_path / f"{name}.parquet")
-    files = ds.dataset(tmp_path)
-    for columns in (["lists"], ["structs.a"]):
-        with pytest.raises(ValueError, match=r"1.parquet: column .* does not hold 1e\+300"):
-            list(Loader(files, columns=columns))
+@pytest.mark.parametrize(
+    "where",
+    [
+        pc.field("x") > 1e300,
+        pc.is_inf(pc.field("x")),
+        ~pc.is_finite(pc.field("x")),
+        pc.is_finite(pc.field("x")),
+    ],
+)
+def test_a_filter_sees_what_the_schema_makes_of_a_value(tmp_path, where):
+    values = [1e300, 1.0, np.inf, 2.0]
+    pq.write_table(pa.table({"x": values, "y": [1, 2, 3, 4]}), tmp_path / "a.parquet")
+    schema = pa.schema({"x": pa.float32(), "y": pa.int64()})
+    loader = Loader(ds.dataset(tmp_path, schema=schema), filter=where, framework="numpy")
+    if where.equals(pc.is_finite(pc.field("x"))):
+        assert [batch["y"].tolist() for batch in loader] == [[2, 4]]
+    else:
+        with pytest.raises(ValueError, match=r"does not hold 1e\+300"):
+            list(loader)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["inf"]),
+        pa.array([np.inf]).dictionary_encode(),
+        pa.array([np.inf, 1]),
+        pa.array([None, np.inf]),
+        pa.array([7], pa.int16()),
+    ],
+)
+def test_what_is_infinite_in_a_file_stays(tmp_path, column):
+    pyarrow.feather.write_feather(pa.table({"x": column}), tmp_path / "a.arrow", "uncompressed")
+    files = ds.dataset(tmp_path, format="ipc", schema=pa.schema({"x": pa.float32()}))
+    (batch,) = Loader(files, framework="numpy", nulls=0)
+    assert batch["x"].tolist() == column.cast(pa.float32()).fill_null(0).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"), [(pa.float32(), 1e300), (pa.float16(), 70000), (pa.float32(), -1e39)]
+)
+def test_a_word_that_would_be_infinite_is_one_that_the_column_cannot_hold(kind, word):
+    table = pa.table({"x": pa.array([np.inf, 1.0], kind)})
+    with pytest.raises(ValueError, match=f"cannot hold the word {re.escape(repr(word))}"):
+        Loader(table, columns={"x": Categories([word, 1.0])})
+    (batch,) = Loader(table, columns={"x": Categories([np.inf, 1.0])})
+    assert batch["x"].tolist() == [0, 1]

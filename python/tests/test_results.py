@@ -217,3 +217,12 @@ def test_tensors_are_let_go_of_whatever_becomes_of_the_table(live):
         except (BufferError, TypeError):
             assert other
     assert live() == (0, 0)
+
+
+@pytest.mark.parametrize("columns", [[np.arange(2), np.arange(2) * 10], [np.ones(3), np.ones(3)]])
+def test_a_list_of_columns_and_their_names_are_a_dict(columns):
+    names = ["a", "b"]
+    with pytest.raises(TypeError, match=r"dict\(zip\(names, x\)\) has them by their names"):
+        record_batch(columns, names)
+    table = pa.record_batch(record_batch(dict(zip(names, columns, strict=True))))
+    assert table["b"].to_pylist() == columns[1].tolist()

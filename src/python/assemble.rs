@@ -67,6 +67,11 @@ pub(super) fn record_batch(
             let nbytes = taken.iter().map(|(_, column)| column.bytes_copied()).sum();
             unlocked(py, nbytes, || import::of_columns(taken))?
         }
+        (Err(_), Some(_)) if has_tensors(data)? => {
+            return Err(PyTypeError::new_err(
+                "names are for one matrix, and this is a list of columns: dict(zip(names, x)) has them by their names",
+            ));
+        }
         (Err(_), Some(names)) => {
             let matrix = consume::take(data, None, copy)?;
             let r#type = r#type.map(AskedType::read).transpose()?.unwrap_or_default();

@@ -6,11 +6,12 @@ from dataclasses import replace
 from decimal import Decimal
 from importlib import import_module
 from itertools import chain
-from math import nan
+from math import isinf, nan
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from .columns import Categories, fills_nulls, is_nan
+from .finite import has_infinite
 from .readers import Made, cast, reader_of, without_view
 from .schema import ALL, Query, check_scanned, common, is_one_encoding, merged_of, selected
 
@@ -397,8 +398,11 @@ def _fits(word: Any, kind: Any) -> bool:
 def _changed(words: Sequence[Any], held: Any) -> tuple[Any, Any] | None:
     """The first word of which the column would hold another value; floats are rounded."""
     types, kind = import_module("pyarrow").types, held.type
+    if types.is_floating(kind):
+        pairs = zip(words, held.to_pylist(), strict=True) if has_infinite(held) else iter(())
+        return next((pair for pair in pairs if isinf(pair[1] or 0) and not isinf(pair[0])), None)
     is_text = types.is_string(kind) or types.is_large_string(kind)
-    is_near = is_text or types.is_floating(kind) or _is_binary(kind)
+    is_near = is_text or _is_binary(kind)
     if is_near and held.null_count == 0:
         return None
     try:

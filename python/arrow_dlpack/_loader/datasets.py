@@ -71,6 +71,7 @@ class Dataset(Source):
         self._dataset = dataset
         #: The filter of the dataset itself, and the dataset without it.
         self._own, self._unfiltered = _filters.own_of(dataset), _filters.without_own(dataset)
+        _filters.check_places(self._own)
         self._pieces: list[Piece] | None = None
         self._read_footers: list[Any] | None = None
 
@@ -153,7 +154,9 @@ class Dataset(Source):
 
     def _reader(self, scanner: Any, where: Any) -> Any:
         of_pyarrow = type(self._dataset).__module__.startswith("pyarrow")
-        return _finite.checked(scanner, where) if of_pyarrow else scanner.to_reader()
+        if not of_pyarrow:
+            return scanner.to_reader()
+        return _finite.checked(scanner, self._dataset.schema, where)
 
     def _part(self, fragments: Sequence[Any] | None, schema: Any) -> Any:
         """The dataset of these fragments; texts are of types that pyarrow's kernels take."""

@@ -26,11 +26,25 @@ def check(where: Any, takes_texts: bool) -> None:
     """
     kind = type(where)
     if where is None or _is_expression(where) or (takes_texts and isinstance(where, str)):
+        check_places(where)
         return
     raise TypeError(
         "filter must be an expression of pyarrow, such as pyarrow.compute.field('x') > 6, got "
         f"{kind.__name__}{_way_out(where)}"
     )
+
+
+def check_places(where: Any) -> None:
+    """An error for a column that is named by its place: others are read, and in another order.
+
+    Only the text of an expression tells; what is in quotes there is a value.
+    """
+    text = re.sub(r'"(?:[^"\\]|\\.)*"', "", str(where)) if _is_expression(where) else ""
+    if found := re.search(r"(?<!FieldRef\.)FieldPath\((\d+)", text):
+        raise TypeError(
+            f"filter= names column {found[1]} by its place, and which columns are read depends on "
+            "columns=: name it, as pyarrow.compute.field('x')"
+        )
 
 
 def _is_expression(where: Any) -> bool:
