@@ -115,6 +115,10 @@ class EndlessList(list):
             yield 1
 
 
+class EndlessSet(set):
+    __iter__ = EndlessList.__iter__
+
+
 #: What takes a tensor, and looks at what it got for the way out.
 TENSORS = {
     "from_dlpack": from_dlpack,
@@ -129,7 +133,7 @@ TENSORS = {
 }
 
 
-@pytest.mark.parametrize("given", [range(HUGE), EndlessList([1]), Endless([1])])
+@pytest.mark.parametrize("given", [range(HUGE), EndlessList([1]), EndlessSet([1]), Endless([1])])
 @pytest.mark.parametrize("takes", TENSORS.values(), ids=TENSORS)
 def test_what_is_no_tensor_is_refused_however_long_it_claims_to_be(takes, given):
     with pytest.raises(TypeError):

@@ -316,7 +316,9 @@ def test_lists_are_explained_as_they_are_converted(name):
     for convert in (explain, to_tensor):
         with pytest.raises(TypeError, match="use ragged"):
             convert(source)
-        with pytest.raises(TypeError, match='column "x": .*alone to ragged'):
+        # ragged takes no lists of texts.
+        way_out = "flatten the lists first" if name == "chunks" else "alone to ragged"
+        with pytest.raises(TypeError, match=f'column "x": .*{way_out}'):
             convert(pa.table({"x": source}))
 
 

@@ -14,7 +14,7 @@ use super::describe::{described, type_name, wrong};
 use super::dlpack::consume;
 use super::dlpack::request::CopyArg;
 use super::errors::placed;
-use super::expected::{Expected, is_a_table, of_dtype};
+use super::expected::{Expected, is_a_table, listed, of_dtype};
 use super::named_tuples::Rows;
 use super::protocols::is_arrow;
 use super::runtime::unlocked;
@@ -223,8 +223,8 @@ fn to_name(data: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
             false => "pyarrow.Table.from_pylist(x) makes a table of it",
         }));
     }
-    let mut items = data.try_iter()?;
-    let has_tables = items.any(|item| item.and_then(|item| is_a_table(&item)).unwrap_or(false));
+    let items = listed(data).unwrap_or_default();
+    let has_tables = items.iter().any(|item| is_a_table(item).unwrap_or(false));
     let are_tensors = first.hasattr("__dlpack__")? && !has_tables;
     Ok(are_tensors.then_some("name each of them, as {\"x\": x[0]}"))
 }

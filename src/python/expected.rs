@@ -211,7 +211,7 @@ pub(super) fn is_a_table(data: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// The items of a list or a tuple. Of other sequences, which may claim any length or never end, nothing is read.
-fn listed<'py>(object: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+pub(super) fn listed<'py>(object: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
     match (object.cast::<PyList>(), object.cast::<PyTuple>()) {
         (Ok(list), _) => Some(list.iter().collect()),
         (_, Ok(tuple)) => Some(tuple.iter().collect()),
@@ -376,7 +376,11 @@ fn of_objects(object: &Bound<'_, PyAny>, is_tensor: bool) -> PyResult<Option<Str
         }
         Some(items) => of_values(&items, "x")?,
         None if is_set(object) => {
-            of_values(&object.try_iter()?.collect::<PyResult<Vec<_>>>()?, "list(x)")?
+            // A subclass may iterate without an end.
+            let len = object.cast::<PySet>().map_or(usize::MAX, |set| set.len());
+            let len = object.cast::<PyFrozenSet>().map_or(len, |set| set.len());
+            let items = object.try_iter()?.take(len).collect::<PyResult<Vec<_>>>()?;
+            of_values(&items, "list(x)")?
         }
         None if !is_tensor && is_number(object)? => {
             let made = match Values::of(std::slice::from_ref(object))? {
