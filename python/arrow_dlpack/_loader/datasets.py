@@ -153,8 +153,7 @@ class Dataset(Source):
         return reached(data, columns, query.may_lack)
 
     def _reader(self, scanner: Any, where: Any) -> Any:
-        of_pyarrow = type(self._dataset).__module__.startswith("pyarrow")
-        if not of_pyarrow:
+        if not type(self._dataset).__module__.startswith("pyarrow"):
             return scanner.to_reader()
         return _finite.checked(scanner, self._dataset.schema, where)
 
@@ -436,7 +435,7 @@ class Files(Dataset):
     def _reader(self, scanner: Any, where: Any) -> Any:
         """With a look at the file of each batch: by the footer of another one it has no values."""
         if not self._stamped or not are_parquet(self.fragments()[:1]):
-            return super()._reader(scanner, where)
+            return scanner.to_reader()  # no type of theirs holds less than that of a file
 
         def batches() -> Iterator[Any]:
             for batch, fragment in scanner.scan_batches():

@@ -1,7 +1,7 @@
 """What a filter of pyarrow's needs: the columns that it names, and data whose rows it drops."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -178,11 +178,9 @@ def filtered(
 def named(where: Any, schema: Any) -> list[str]:
     """The columns of the schema that the filter names, found by leaving out some of them."""
     bind(where, schema)
-    pa = import_module("pyarrow")
 
     def among(names: list[str]) -> list[str]:
-        less = set(names)
-        if _binds(where, pa.schema([field for field in schema if field.name not in less])):
+        if _binds(where, _less(schema, set(names))):
             return []
         half = len(names) // 2
         return among(names[:half]) + among(names[half:]) if half else names
@@ -193,7 +191,7 @@ def named(where: Any, schema: Any) -> list[str]:
 def is_named(where: Any, schema: Any, name: str) -> bool:
     """Whether the filter names the column, though it may not take the types of others."""
     try:
-        _bind(where, _less(schema, name))
+        _bind(where, _less(schema, {name}))
     except KeyError as error:
         return f'names column "{name}"' in error.args[0]
     except (NotImplementedError, TypeError, ValueError):
@@ -252,10 +250,9 @@ def is_exact(where: Any, schema: Any) -> bool:
     return _binds(where, import_module("pyarrow").schema(exact))
 
 
-def _less(schema: Any, name: str) -> Any:
-    for at in reversed(schema.get_all_field_indices(name)):
-        schema = schema.remove(at)
-    return schema
+def _less(schema: Any, names: Collection[str]) -> Any:
+    kept = [field for field in schema if field.name not in names]
+    return import_module("pyarrow").schema(kept, schema.metadata)
 
 
 def _is_inexact(kind: Any) -> bool:
