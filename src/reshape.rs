@@ -3,7 +3,7 @@
 #[cfg(feature = "pyo3")]
 use std::iter;
 
-use crate::alloc::Fresh;
+use crate::alloc::{Fresh, Unwritten};
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{self, CellValues, Cells};
 #[cfg(feature = "pyo3")]
@@ -48,24 +48,20 @@ impl ManagedTensor {
     /// As [`Self::copied`].
     #[cfg(feature = "pyo3")]
     pub(crate) fn concatenated(tensors: &[Self]) -> Result<Option<Self>, Error> {
-        let Some([_, item @ ..]) = tensors.first().map(Self::shape) else { return Ok(None) };
-        let dtype = tensors[0].dtype();
+        let Some(first) = tensors.first() else { return Ok(None) };
+        let (dtype, [_, item @ ..]) = (first.dtype(), first.shape()) else { return Ok(None) };
+        if first.itemsize().is_none() || !tensors.iter().all(|tensor| first.is_like(tensor)) {
+            return Ok(None);
+        }
         let (mut rows, mut nbytes) = (0i64, 0usize);
         for tensor in tensors {
-            let [own, rest @ ..] = tensor.shape() else { return Ok(None) };
-            if rest != item || tensor.dtype() != dtype || tensor.itemsize().is_none() {
-                return Ok(None);
-            }
-            rows = rows.checked_add(*own).ok_or(Error::Overflow("number of rows"))?;
+            rows = rows.checked_add(tensor.shape()[0]).ok_or(Error::Overflow("number of rows"))?;
             nbytes = nbytes.checked_add(tensor.nbytes()).ok_or(Error::Overflow("size"))?;
         }
         let memory = Fresh::in_parts(nbytes, |mut out| {
             for tensor in tensors {
                 task::check()?;
-                match (tensor.is_contiguous(), tensor.span()) {
-                    (true, Some((bytes, _))) => out.extend_from_slice(bytes),
-                    _ => out.extend_from_slice(kernels::gather(tensor)?.into_buffer().as_slice()),
-                }
+                tensor.append_to(&mut out)?;
             }
             out.finish();
             Ok(())
@@ -73,6 +69,28 @@ impl ManagedTensor {
         let shape: Vec<i64> = iter::once(rows).chain(item.iter().copied()).collect();
         let (flags, strides) = (DLPackFlags::IS_COPIED, layout::row_major(&shape));
         Self::from_fresh(memory, TensorSpec::new(dtype, flags, &shape, &strides)).map(Some)
+    }
+
+    /// Whether two tensors with axes have one dtype, and the same extents after the first.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        match (self.shape(), other.shape()) {
+            ([_, own @ ..], [_, theirs @ ..]) => own == theirs && self.dtype() == other.dtype(),
+            _ => false,
+        }
+    }
+
+    /// Appends the elements, row-major.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::copied`].
+    pub(crate) fn append_to(&self, out: &mut Unwritten<'_>) -> Result<(), Error> {
+        match (self.is_contiguous(), self.span()) {
+            (true, Some((bytes, _))) => out.extend_from_slice(bytes),
+            _ => out.extend_from_slice(&kernels::gather(self)?.into_buffer()),
+        }
+        Ok(())
     }
 
     /// Converts the elements to another dtype, in fresh CPU memory as by [`Self::copied`]. Conversions to integers must be

@@ -254,11 +254,7 @@ impl Kind {
             }
             // Rows whose axes are permuted, or which are padded first.
             other => {
-                let (mut tensor, _) = other.run()?;
-                if !tensor.is_contiguous() {
-                    tensor = tensor.copied()?;
-                }
-                out.extend_from_slice(tensor.span().map_or(&[][..], |(bytes, _)| bytes));
+                other.run()?.0.append_to(&mut out)?;
                 out.finish();
                 Ok(())
             }

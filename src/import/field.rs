@@ -36,7 +36,7 @@ pub(super) fn choose(
             Err(Error::NoSuchType { .. }) => false,
             checked => checked.map(|()| true)?,
         };
-        let stored = lists::of_fixed_size(field, metadata.rows()?, &metadata.stored_extents())?;
+        let stored = lists::of_fixed_size(field, metadata.rows()?, &mut metadata.stored_extents())?;
         let field_layout = FieldLayout::of(stored.as_ref().unwrap_or(field))?;
         let conversion = Conversion::between(metadata.dtype, &field_layout).filter(|_| is_possible);
         let field = Arc::clone(field);
@@ -303,10 +303,9 @@ impl<'a> Metadata<'a> {
     }
 
     /// Extents of one value as Arrow stores it: a complex element is two numbers.
-    fn stored_extents(&self) -> Vec<i64> {
-        let mut extents = self.row_shape().to_vec();
-        extents.extend((self.dtype.code == DLDataTypeCode::COMPLEX).then_some(2));
-        extents
+    fn stored_extents(&self) -> impl Iterator<Item = i64> + use<'a> {
+        let pair = (self.dtype.code == DLDataTypeCode::COMPLEX).then_some(2);
+        self.row_shape().iter().copied().chain(pair)
     }
 
     /// Number of rows: 1 for a tensor without axes.

@@ -17,12 +17,12 @@ use crate::{Error, OffsetsProblem, alloc, arrow_types};
 pub(super) fn of_fixed_size(
     field: &Field,
     rows: usize,
-    extents: &[i64],
+    extents: &mut dyn Iterator<Item = i64>,
 ) -> Result<Option<FieldRef>, Error> {
     let (DataType::List(item) | DataType::LargeList(item)) = field.data_type() else {
         return Ok(None);
     };
-    let Some((&extent, rest)) = extents.split_first() else { return Ok(None) };
+    let Some(extent) = extents.next() else { return Ok(None) };
     let Ok(size) = i32::try_from(extent) else { return Ok(None) };
     let values = usize::try_from(extent).ok().and_then(|extent| rows.checked_mul(extent));
     let values = values.ok_or(Error::Overflow("number of values"))?;
@@ -34,7 +34,7 @@ pub(super) fn of_fixed_size(
             is_large: false,
         }));
     }
-    let item = of_fixed_size(item, values, rest)?.unwrap_or_else(|| Arc::clone(item));
+    let item = of_fixed_size(item, values, extents)?.unwrap_or_else(|| Arc::clone(item));
     Ok(Some(Arc::new(field.clone().with_data_type(DataType::FixedSizeList(item, size)))))
 }
 

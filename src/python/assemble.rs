@@ -67,7 +67,7 @@ pub(super) fn record_batch(
             let nbytes = taken.iter().map(|(_, column)| column.bytes_copied()).sum();
             unlocked(py, nbytes, || import::of_columns(taken))?
         }
-        (Err(_), Some(_)) if has_tensors(data)? => {
+        (Err(_), Some(_)) if tensors_of(data)?.is_some() => {
             return Err(PyTypeError::new_err(
                 "names are for one matrix, and this is a list of columns: dict(zip(names, x)) has them by their names",
             ));
@@ -143,8 +143,8 @@ fn take_column(
         let import = if is_padded { import::padded } else { import::ragged };
         return made(from_rows(&values, &bounds, mask.as_ref(), copy, r#type, import)?);
     }
-    if column.is_instance_of::<PyList>() && has_tensors(column)? {
-        return made(of_tensors(column, copy, r#type)?);
+    if let Some(items) = tensors_of(column)? {
+        return made(of_tensors(column.py(), items, copy, r#type)?);
     }
     if !column.is_instance_of::<PyTensor>() && is_arrow(column)? {
         if is_a_table(column)? {
@@ -290,37 +290,36 @@ pub(super) fn from_ragged(
     if let Some(offsets) = offsets {
         return from_rows(values, offsets, mask, copy, r#type, import::ragged);
     }
-    if !values.is_instance_of::<PyList>() && !values.is_instance_of::<PyTuple>() {
+    let Some(items) = listed(values) else {
         let must = "values without offsets must be a list of tensors, one for each row";
         return Err(wrong(values, must));
-    }
+    };
     if mask.is_some() {
         return Err(pointless("mask", "is for values and offsets: None in a list is a null row"));
     }
-    of_tensors(values, copy, r#type)
+    of_tensors(values.py(), items, copy, r#type)
 }
 
-/// Whether the first item of a list that is not None is a tensor.
-fn has_tensors(list: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let Ok(list) = list.cast::<PyList>() else { return Ok(false) };
-    match list.iter().find(|item| !item.is_none()) {
-        Some(first) => first.hasattr(intern!(list.py(), "__dlpack__")),
-        None => Ok(false),
-    }
+/// The items of a list whose first one that is not None is a tensor.
+fn tensors_of<'py>(list: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+    let Ok(list) = list.cast::<PyList>() else { return Ok(None) };
+    let items: Vec<_> = list.iter().collect();
+    let has_tensors = match items.iter().find(|item| !item.is_none()) {
+        Some(first) => first.hasattr(intern!(list.py(), "__dlpack__"))?,
+        None => false,
+    };
+    Ok(has_tensors.then_some(items))
 }
 
 /// Lists of which each has the values of one tensor; None is a null row.
+///
+/// items: not the list itself, which a producer's code may change.
 fn of_tensors(
-    tensors: &Bound<'_, PyAny>,
+    py: Python<'_>,
+    items: Vec<Bound<'_, PyAny>>,
     copy: Option<bool>,
     r#type: AskedType,
 ) -> PyResult<PyArray> {
-    let py = tensors.py();
-    // A copy of the items: a producer's code may change the list.
-    let items: Vec<_> = match tensors.cast::<PyTuple>() {
-        Ok(tuple) => tuple.iter().collect(),
-        Err(_) => tensors.cast::<PyList>()?.iter().collect(),
-    };
     let (mut taken, mut ends, mut valid) = (Vec::new(), vec![0i64], Vec::new());
     for (row, item) in items.into_iter().enumerate() {
         valid.push(!item.is_none());
@@ -344,11 +343,7 @@ fn of_tensors(
         ));
     };
     let of = |tensor: &ManagedTensor| format!("{} of shape {:?}", tensor.dtype(), tensor.shape());
-    let agrees = |tensor: &ManagedTensor| {
-        let model = &taken[0].1;
-        tensor.dtype() == model.dtype() && tensor.shape()[1..] == model.shape()[1..]
-    };
-    if let Some((row, other)) = taken.iter().find(|(_, tensor)| !agrees(tensor)) {
+    if let Some((row, other)) = taken.iter().find(|(_, tensor)| !taken[0].1.is_like(tensor)) {
         return Err(PyBufferError::new_err(format!(
             "item {row} is {}, and item {first} {}: rows of lists have one dtype, and one shape after the first axis",
             of(other),
@@ -373,9 +368,7 @@ fn of_tensors(
         ),
         false => ManagedTensor::from(ends),
     };
-    let options = r#type.import(&values, copy)?;
-    let (array, field) = unlocked(py, nbytes, || import::ragged(values, offsets, mask, &options))?;
-    Ok(PyArray::try_new(array, field)?)
+    of_values_and_bounds(py, (values, offsets, mask), copy, r#type, import::ragged)
 }
 
 /// from_padded(values, lengths, /, *, type=None, mask=None)
@@ -410,18 +403,22 @@ fn from_rows(
     mask: Option<&Bound<'_, PyAny>>,
     copy: Option<bool>,
     r#type: AskedType,
-    import: impl FnOnce(
-        ManagedTensor,
-        ManagedTensor,
-        Option<ManagedTensor>,
-        &ImportOptions,
-    ) -> ArrayAndField
-    + Send,
+    import: ImportRows,
 ) -> PyResult<PyArray> {
     let py = values.py();
     let values = consume::take(values, None, copy)?;
     let bounds = consume::take(bounds, None, copy)?;
     let mask = mask.map(consume::take_mask).transpose()?;
+    of_values_and_bounds(py, (values, bounds, mask), copy, r#type, import)
+}
+
+fn of_values_and_bounds(
+    py: Python<'_>,
+    (values, bounds, mask): (ManagedTensor, ManagedTensor, Option<ManagedTensor>),
+    copy: Option<bool>,
+    r#type: AskedType,
+    import: ImportRows,
+) -> PyResult<PyArray> {
     let options = r#type.import(&values, copy)?;
     // The offsets are checked, and so are the values if they are texts.
     let nbytes = values.nbytes().saturating_add(bounds.nbytes());
@@ -429,4 +426,10 @@ fn from_rows(
     Ok(PyArray::try_new(array, field)?)
 }
 
-type ArrayAndField = Result<(ArrayRef, FieldRef), Error>;
+/// [`import::ragged`] or [`import::padded`].
+type ImportRows = fn(
+    ManagedTensor,
+    ManagedTensor,
+    Option<ManagedTensor>,
+    &ImportOptions,
+) -> Result<(ArrayRef, FieldRef), Error>;

@@ -112,27 +112,20 @@ fn tensor_of(object: &Bound<'_, PyAny>) -> WayOut {
 
 /// Whether a list, tuple or set has a None. Of other sequences, which may claim any length or never end, nothing is read.
 fn has_none(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if let Ok(list) = object.cast::<PyList>() {
-        return Ok(list.iter().any(|item| item.is_none()));
+    match listed(object) {
+        Some(items) => Ok(items.iter().any(|item| item.is_none())),
+        None => Ok(is_set(object) && object.contains(object.py().None())?),
     }
-    if let Ok(tuple) = object.cast::<PyTuple>() {
-        return Ok(tuple.iter().any(|item| item.is_none()));
-    }
-    Ok(is_set(object) && object.contains(object.py().None())?)
 }
 
 /// Whether a list or tuple has an integer that 64 bits do not hold, of which neither NumPy nor pyarrow makes a number.
 fn has_large(object: &Bound<'_, PyAny>) -> bool {
-    let is_large = |item: Bound<'_, PyAny>| {
+    let is_large = |item: &Bound<'_, PyAny>| {
         item.is_instance_of::<PyInt>()
             && item.extract::<i64>().is_err()
             && item.extract::<u64>().is_err()
     };
-    match (object.cast::<PyList>(), object.cast::<PyTuple>()) {
-        (Ok(list), _) => list.iter().any(is_large),
-        (_, Ok(tuple)) => tuple.iter().any(is_large),
-        _ => false,
-    }
+    listed(object).is_some_and(|items| items.iter().any(is_large))
 }
 
 /// How to make a tensor of a list, tuple or set, judged by its first item, and by whether one is missing.
@@ -465,6 +458,9 @@ fn of_rows(object: &Bound<'_, PyAny>) -> WayOut {
     })
 }
 
+/// What makes Arrow data of a masked array of NumPy's, of numbers.
+pub(super) const OF_MASKED: &str = "from_dlpack(x.data, mask=~numpy.ma.getmaskarray(x))";
+
 /// How to convert an array of NumPy's whose dtype no tensor has.
 pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let Some(dtype) = object.getattr_opt("dtype")? else { return Ok(None) };
@@ -491,11 +487,15 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         "M" | "m" if !dtype.getattr("isnative")?.extract::<bool>()? => {
             Some(format!("{swapped}, of which pyarrow.array makes Arrow data"))
         }
-        "M" | "m" => Some(format!(
-            "pyarrow.array({flat}) makes Arrow data of {dtype}{numbers}"
-        )),
-        "O" if is_flat && !has_mask && of_values_of(object)?.is_some() => of_values_of(object)?,
-        "U" | "S" | "O" => Some(format!("pyarrow.array({flat}) makes Arrow data of {dtype}")),
+        "M" | "m" => Some(format!("pyarrow.array({flat}) makes Arrow data of {dtype}{numbers}")),
+        "U" | "S" | "O" => {
+            let of_objects = match kind == "O" && is_flat && !has_mask {
+                true => of_objects(&object.call_method0("tolist")?, false)?,
+                false => None,
+            };
+            let plain = || format!("pyarrow.array({flat}) makes Arrow data of {dtype}");
+            Some(of_objects.unwrap_or_else(plain))
+        }
         "T" => Some(format!("pyarrow.array({flat}.tolist()) makes Arrow data of texts")),
         "V" if !dtype.getattr("names")?.is_none() && has_mask => Some(
             "pyarrow.table({name: x[name] for name in x.dtype.names}) makes a table of its fields"
@@ -521,19 +521,9 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
             };
             Some(format!("{bytes} is a tensor of its bytes"))
         }
-        _ if has_mask => Some(
-            "from_dlpack(x.data, mask=~numpy.ma.getmaskarray(x)) makes Arrow data of it, with nulls"
-                .to_owned(),
-        ),
+        _ if has_mask => Some(format!("{OF_MASKED} makes Arrow data of it, with nulls")),
         _ => None,
     })
-}
-
-/// How to make Arrow data of an array of NumPy's of Python's objects; `None` where pyarrow does.
-fn of_values_of(array: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-    let items = array.call_method0("tolist")?;
-    let made = of_values(&listed(&items).unwrap_or_default(), "x")?;
-    Ok(made.map(|(made, told)| format!("{made} makes {told}")))
 }
 
 /// How to convert times of a unit that Arrow has not; `None` of others. `flat`: the expression of an array of one dimension.

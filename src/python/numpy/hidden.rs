@@ -7,7 +7,7 @@ use pyo3::types::{PyString, PyTuple};
 use crate::python::describe::type_name;
 use crate::python::dlpack::exchange::{is_builtin, unless_it_raises};
 use crate::python::errors::unsupported;
-use crate::python::expected::of_dtype;
+use crate::python::expected::{OF_MASKED, of_dtype};
 
 /// An error if the object has an attribute by which a library marks such values.
 ///
@@ -23,7 +23,7 @@ pub(in crate::python) fn refuse(x: &Bound<'_, PyAny>) -> PyResult<()> {
     };
     // NumPy's and astropy's masked arrays; PyTorch's MaskedTensor. A callable attribute is no mask.
     let way_out = if get("mask")?.is_some_and(|mask| !mask.is_callable()) {
-        let of_numbers = || "from_dlpack(x.data, mask=~numpy.ma.getmaskarray(x)) does".to_owned();
+        let of_numbers = || format!("{OF_MASKED} does");
         Some(of_dtype(x).ok().flatten().unwrap_or_else(of_numbers))
     } else if get("get_mask")?.is_some_and(|method| method.is_callable()) {
         Some("from_dlpack(x.get_data(), mask=x.get_mask()) does".to_owned())
