@@ -7,9 +7,10 @@
 //!   matrix of a table of plain numbers, without arrays.
 //! - `stream` reads streams array by array: without the columns that were not asked for (`select`), small chunks joined
 //!   (`gather`); `recorded_stream` hands a stream on that remembers which rows were taken. `imported` is the result.
-//! - `export` hands arrays out, values without children cast as a consumer requests.
+//! - `export` hands arrays out, values without children cast as a consumer requests, by `casts` in which no value changes.
 
 pub(in crate::python) mod capsule;
+pub(in crate::python) mod casts;
 pub(in crate::python) mod export;
 mod gather;
 mod import;
