@@ -1,5 +1,7 @@
 //! Converts rows to batches of tensors, by what is planned before any of it is made.
 
+use std::borrow::Cow;
+use std::num::NonZero;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -7,8 +9,8 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::batch::{Batch, BatchColumn, BatchTensor, Features};
-use super::options::{ColumnOptions, Form};
-use super::reader::Piece;
+use super::options::{BatchOptions, ColumnOptions, Form};
+use super::reader::{Codes, Piece};
 use crate::arrow_types::child_types;
 use crate::chunks::{self, Coded, Meaning, checked};
 use crate::error::Refusals;
@@ -16,9 +18,71 @@ use crate::export::{
     self, Exported, Prepared, PreparedPadded, PreparedRagged, RowLength, Source, UniformMatrix,
 };
 use crate::ffi::DLDataType;
-use crate::{CopyPolicy, CopyReason, Error, ExportOptions, Hint, NullPolicy, Order, arrow_types};
+use crate::{
+    CopyPolicy, CopyReason, Error, ExportOptions, Hint, NullPolicy, Order, arrow_types, names,
+};
+
+/// Which columns are read, which of them as codes, and how they become a batch.
+pub(super) struct Conversion {
+    /// Positions of the columns to read; the labels are the last ones.
+    pub(super) columns: Vec<usize>,
+    pub(super) codes: Vec<Option<Codes>>,
+    pub(super) converter: Converter,
+}
+
+impl Conversion {
+    /// Of columns of this schema, or of a single column if `is_table` is false. Types that cannot be converted are an error.
+    pub(super) fn new(
+        schema: &Schema,
+        is_table: bool,
+        options: &BatchOptions,
+    ) -> Result<Self, Error> {
+        let columns = if is_table { options.positions(schema)? } else { vec![0] };
+        let named: Vec<&str> = options.column_options.iter().map(|(name, _)| &**name).collect();
+        let read =
+            Schema::new(columns.iter().map(|&at| schema.field(at).clone()).collect::<Vec<_>>());
+        names::columns(&read, &named)?;
+        // Batches are small, and more than one process may be making them.
+        let threads = options.export.threads.or(NonZero::new(1));
+        let mut export = options.export.clone().with_threads(threads);
+        if options.shuffle.is_some() {
+            // Drawn rows are copies without other holders, which are handed out writable.
+            export.copy = CopyPolicy::Always;
+        }
+        let width = columns.len() - options.labels.len();
+        let (mut fields, mut codes, mut forms) = (Vec::new(), Vec::new(), Vec::new());
+        let mut lengths = Vec::new();
+        for (index, &at) in columns.iter().enumerate() {
+            let field = &schema.fields()[at];
+            arrow_types::check(field.data_type())?;
+            let own = options.of_column(field.name());
+            let form = ColumnForm::new(own, field, &export, index < width, is_table);
+            lengths.push(form.length(field)?);
+            let own = Codes::of(field, &form.form, options.export.physical)?;
+            fields.push(own.as_ref().map_or_else(|| Arc::clone(field), Codes::field));
+            codes.push(own);
+            forms.push(form);
+        }
+        let schema = Arc::new(Schema::new(fields));
+        let converter = Converter {
+            features: Schema::new(schema.fields()[..width].to_vec()).into(),
+            schema: Arc::clone(&schema),
+            coded: codes.iter().map(|own| own.as_ref()?.dictionary()).collect(),
+            is_table,
+            labels: options.labels.len(),
+            as_matrix: options.matrix,
+            lengths,
+            matrix: export,
+            forms,
+        };
+        // Before the first row is read.
+        drop(converter.batch(vec![Piece::all(RecordBatch::new_empty(schema))])?);
+        Ok(Self { columns, codes, converter })
+    }
+}
 
 /// The conversion of rows to a batch.
+#[derive(Clone)]
 pub(super) struct Converter {
     /// The columns that are read; the labels are the last ones.
     pub(super) schema: SchemaRef,
@@ -40,6 +104,7 @@ pub(super) struct Converter {
 }
 
 /// What a column becomes.
+#[derive(Clone)]
 pub(super) struct ColumnForm {
     pub(super) form: Form,
     options: ExportOptions,
@@ -54,10 +119,15 @@ impl ColumnForm {
         is_feature: bool,
         is_table: bool,
     ) -> Self {
-        let dtype = if is_feature { own.dtype.or(all.dtype) } else { own.dtype };
-        // A label keeps its type: classes are integers.
-        let keeps_type =
-            !is_feature && all.nulls == NullPolicy::Nan && !is_float(field.data_type());
+        let is_coded = matches!(own.form, Form::Categories(_));
+        let dtype = match is_coded {
+            true => own.dtype.or(Some(DLDataType::INT32)),
+            false if is_feature => own.dtype.or(all.dtype),
+            false => own.dtype,
+        };
+        // A label keeps its type: classes are integers, and so are codes.
+        let keeps_type = all.nulls == NullPolicy::Nan
+            && (is_coded || (!is_feature && !is_float(field.data_type())));
         let nulls = if keeps_type { NullPolicy::Refuse } else { all.nulls };
         let options = all.clone().with_dtype(dtype).with_nulls(own.nulls.unwrap_or(nulls));
         let order = if is_feature { all.order } else { Order::default() };
@@ -105,6 +175,14 @@ fn is_float(data_type: &DataType) -> bool {
 }
 
 impl Converter {
+    /// The same for rows that no other ones went before: of dense lists the length of all rows may be theirs.
+    pub(super) fn of_rows_alone(&self) -> Cow<'_, Self> {
+        match self.forms.iter().any(|form| form.form == Form::Dense(None)) {
+            true => Cow::Owned(self.clone()),
+            false => Cow::Borrowed(self),
+        }
+    }
+
     /// Converts at least one piece.
     pub(super) fn batch(&self, pieces: Vec<Piece>) -> Result<Batch, Error> {
         let rows = pieces.iter().map(Piece::rows).sum();
@@ -152,7 +230,7 @@ impl Converter {
             Form::Pad(pad) => {
                 Planned::Padded(export::prepare_padded(source, pad, options)?.into(), field)
             }
-            Form::Auto | Form::Tensor | Form::Dense(_) => {
+            Form::Auto | Form::Tensor | Form::Dense(_) | Form::Categories(_) => {
                 Planned::Tensor(self.tensor(source, index)?)
             }
         })

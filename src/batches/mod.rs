@@ -35,13 +35,15 @@
 //! ```
 
 // The files:
-// - `options` are the arguments; `reader` cuts chunks to blocks of rows; `shuffle` draws rows at random (`items` of one
+// - `options` are the arguments, of which `categories` have words; `reader` cuts chunks to blocks of rows; `shuffle` draws rows at random (`items` of one
 //   width, `column`s of a pool, `resume` after some batches), by the random numbers of `epoch`.
 // - `epoch` says what a seed's order and a rank's share are.
-// - `convert` makes a `batch` of tensors; `prefetch` is the thread of `prefetch=`.
+// - `convert` makes a `batch` of tensors, `encoder` one of rows that come alone; `prefetch` is the thread of `prefetch=`.
 
 mod batch;
+mod categories;
 mod convert;
+mod encoder;
 pub mod epoch;
 mod options;
 mod prefetch;
@@ -49,21 +51,22 @@ mod reader;
 mod shuffle;
 
 use std::sync::Arc;
-use std::{fmt, iter::FusedIterator, num::NonZero, slice};
+use std::{fmt, iter::FusedIterator, slice};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_schema::{Schema, SchemaRef};
 
 use crate::export::{check_columns, check_type};
-use crate::{CopyPolicy, Error, ReaderError, arrow_types, chunks::Coded, fence::fenced, names};
+use crate::{Error, ReaderError, chunks::Coded, fence::fenced};
 
 pub use batch::{Batch, BatchColumn, BatchTensor, Features};
-use convert::{ColumnForm, Converter};
+pub use categories::Categories;
+use convert::{Conversion, Converter};
+pub use encoder::Encoder;
 pub use options::{BatchOptions, ColumnOptions, Form, Shard, Shuffle};
 use prefetch::Prefetch;
 pub(crate) use prefetch::Queue;
 pub(crate) use reader::BatchChunks;
-use reader::Piece;
 use reader::Reader;
 pub(crate) use shuffle::{Resume, resume, rows_at};
 
@@ -150,52 +153,9 @@ impl Batches {
         options: &BatchOptions,
     ) -> Result<Self, Error> {
         options.check()?;
-        let columns = if is_table { options.positions(schema)? } else { vec![0] };
-        let named: Vec<&str> = options.column_options.iter().map(|(name, _)| &**name).collect();
-        let read =
-            Schema::new(columns.iter().map(|&at| schema.field(at).clone()).collect::<Vec<_>>());
-        names::columns(&read, &named)?;
-        // Batches are small, and more than one process may be making them.
-        let threads = options.export.threads.or(NonZero::new(1));
-        let mut export = options.export.clone().with_threads(threads);
-        if options.shuffle.is_some() {
-            // Drawn rows are copies without other holders, which are handed out writable.
-            export.copy = CopyPolicy::Always;
-        }
-        let width = columns.len() - options.labels.len();
-        let (mut fields, mut coded, mut forms) = (Vec::new(), Vec::new(), Vec::new());
-        let mut lengths = Vec::new();
-        for (index, &at) in columns.iter().enumerate() {
-            let field = &schema.fields()[at];
-            arrow_types::check(field.data_type())?;
-            let own = options.of_column(field.name());
-            let form = ColumnForm::new(own, field, &export, index < width, is_table);
-            lengths.push(form.length(field)?);
-            // Codes refer to one dictionary of the stream, and are int32.
-            let codes = match options.export.physical && form.form != Form::Arrow {
-                true => Coded::new(field)?.map(Arc::new),
-                false => None,
-            };
-            fields.push(Arc::clone(codes.as_ref().map_or(field, |coded| &coded.codes)));
-            coded.push(codes);
-            forms.push(form);
-        }
-        let schema = Arc::new(Schema::new(fields));
-        let converter = Converter {
-            features: Schema::new(schema.fields()[..width].to_vec()).into(),
-            schema: Arc::clone(&schema),
-            coded: coded.clone(),
-            is_table,
-            labels: options.labels.len(),
-            as_matrix: options.matrix,
-            lengths,
-            matrix: export,
-            forms,
-        };
-        // Types that cannot be converted are an error before the first row is read.
-        drop(converter.batch(vec![Piece::all(RecordBatch::new_empty(Arc::clone(&schema)))])?);
-        let with_codes = coded.iter().flatten().cloned().collect();
-        let reader = Reader::new(chunks, columns, coded, &schema, options);
+        let Conversion { columns, codes, converter } = Conversion::new(schema, is_table, options)?;
+        let with_codes = converter.coded.iter().flatten().cloned().collect();
+        let reader = Reader::new(chunks, columns, codes, &converter.schema, options);
         let pipeline = Pipeline { reader, skip: options.skip, converter };
         Ok(Self { state: State::Reading(Box::new(pipeline)), coded: with_codes })
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use arrow_schema::Schema;
 
+use super::categories::Categories;
 use super::shuffle::Resume;
 use crate::{
     CopyPolicy, Error, ExportOptions, NullPolicy, export::PadOptions, ffi::DLDataType, names,
@@ -49,7 +50,8 @@ pub struct BatchOptions {
     /// [`Batches`](super::Batches), which numbers the values as it meets them.
     pub export: ExportOptions,
     /// What some columns become, labels too, by their names; of two for one name the later holds. The columns of a matrix
-    /// have no dtype, policy for nulls or form of one column, but for lists that are [`Form::Dense`].
+    /// have no dtype, policy for nulls or form of one column, but for lists that are [`Form::Dense`] and
+    /// [`Form::Categories`].
     pub column_options: Vec<(String, ColumnOptions)>,
     /// Whether to draw rows at random, and how.
     pub shuffle: Option<Shuffle>,
@@ -75,7 +77,7 @@ pub struct BatchOptions {
 /// let options = BatchOptions::default().with_column_options("tokens", tokens).with_column_options("price", price);
 /// assert_eq!(options.column_options.len(), 2);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ColumnOptions {
     /// The form of its rows in a batch.
@@ -87,7 +89,7 @@ pub struct ColumnOptions {
 }
 
 /// The form of a column's rows in a batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Form {
     /// [`Ragged`](Self::Ragged) for lists, [`Tensor`](Self::Tensor) for other types.
@@ -104,6 +106,9 @@ pub enum Form {
     Dense(Option<usize>),
     /// An Arrow array, of any type.
     Arrow,
+    /// A tensor of codes, the positions of the values among words. They are int32 unless the column's own `dtype` says
+    /// otherwise, and nulls are refused where others become NaN.
+    Categories(Categories),
 }
 
 impl ColumnOptions {
@@ -451,12 +456,16 @@ impl BatchOptions {
                     !labels.contains(name)
                         && !matches!(
                             own,
-                            ColumnOptions { form: Form::Dense(_), dtype: None, nulls: None }
+                            ColumnOptions {
+                                form: Form::Dense(_) | Form::Categories(_),
+                                dtype: None,
+                                nulls: None
+                            }
                         )
                 }) =>
             {
-                "a matrix has the dtype and the policy for nulls of BatchOptions::export, and none of one column; the only form \
-                 of its columns is the dense one"
+                "a matrix has the dtype and the policy for nulls of BatchOptions::export, and none of one column; the only forms \
+                 of its columns are the dense one and categories"
             }
             Self { labels, .. }
                 if (1..labels.len()).any(|at| labels[..at].contains(&labels[at])) =>
@@ -477,7 +486,7 @@ impl BatchOptions {
     /// The options of a column, those given last.
     pub(super) fn of_column(&self, name: &str) -> ColumnOptions {
         let own = self.column_options.iter().rev().find(|(own, _)| own == name);
-        own.map_or_else(ColumnOptions::default, |(_, options)| *options)
+        own.map_or_else(ColumnOptions::default, |(_, options)| options.clone())
     }
 
     /// Positions of the features in a table, followed by those of the labels.

@@ -9,9 +9,10 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
-use super::options::{BatchOptions, Shard, Shuffle};
+use super::categories::Categories;
+use super::options::{BatchOptions, Form, Shard, Shuffle};
 use super::shuffle::Pool;
 use crate::chunks::{Coded, checked, concat_batches};
 use crate::export::UniformMatrix;
@@ -24,8 +25,8 @@ pub(super) struct Reader {
     chunks: BatchChunks,
     /// Positions of the columns to read.
     columns: Vec<usize>,
-    /// The dictionaries of the coded columns.
-    coded: Vec<Option<Arc<Coded>>>,
+    /// How columns are read as codes.
+    codes: Vec<Option<Codes>>,
     /// The schema of the columns that are read.
     schema: SchemaRef,
     options: BatchOptions,
@@ -42,7 +43,7 @@ impl Reader {
     pub(super) fn new(
         chunks: BatchChunks,
         columns: Vec<usize>,
-        coded: Vec<Option<Arc<Coded>>>,
+        codes: Vec<Option<Codes>>,
         schema: &Schema,
         options: &BatchOptions,
     ) -> Self {
@@ -54,7 +55,7 @@ impl Reader {
         Self {
             chunks,
             columns,
-            coded,
+            codes,
             pool: options.shuffle.map(pool),
             schema,
             options: options.clone(),
@@ -155,12 +156,11 @@ impl Reader {
         if nbytes > 0 && self.options.export.copy == CopyPolicy::Never {
             return Err(Error::CopyForbidden { reason: CopyReason::Realigned, nbytes });
         }
-        let column = |(&at, coded): (&usize, &Option<Arc<Coded>>)| match coded {
+        let column = |(&at, codes): (&usize, &Option<Codes>)| match codes {
             None => Ok(Arc::clone(chunk.column(at))),
-            // These codes refer to the same values in all chunks.
-            Some(coded) => coded.read(chunk.column(at), self.options.export.copy),
+            Some(codes) => codes.read(chunk.column(at), self.options.export.copy),
         };
-        let columns = self.columns.iter().zip(&self.coded).map(column);
+        let columns = self.columns.iter().zip(&self.codes).map(column);
         let columns = columns.collect::<Result<_, _>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(chunk.num_rows()));
         let schema = Arc::clone(&self.schema);
@@ -183,6 +183,55 @@ impl Reader {
             pieces.extend(self.pending.pop_front());
         }
         pieces
+    }
+}
+
+/// How a column is read as codes, which stand for the same values in all chunks.
+pub(super) enum Codes {
+    /// Those of its dictionaries, as one.
+    Dictionary(Arc<Coded>),
+    /// The positions of its values, of this field, among given words.
+    Categories(Categories, FieldRef),
+}
+
+impl Codes {
+    pub(super) fn of(field: &FieldRef, form: &Form, physical: bool) -> Result<Option<Self>, Error> {
+        Ok(match form {
+            Form::Arrow => None,
+            Form::Categories(categories) => {
+                let checked = categories.check(field);
+                checked.map_err(|error| Error::in_column(field.name(), error))?;
+                Some(Self::Categories(categories.clone(), Arc::clone(field)))
+            }
+            _ if physical => Coded::new(field)?.map(|coded| Self::Dictionary(Arc::new(coded))),
+            _ => None,
+        })
+    }
+
+    /// The field of the codes.
+    pub(super) fn field(&self) -> FieldRef {
+        match self {
+            Self::Dictionary(coded) => Arc::clone(&coded.codes),
+            Self::Categories(_, field) => Field::new(field.name(), DataType::Int32, true).into(),
+        }
+    }
+
+    /// The dictionary that grows as chunks are read.
+    pub(super) fn dictionary(&self) -> Option<Arc<Coded>> {
+        match self {
+            Self::Dictionary(coded) => Some(Arc::clone(coded)),
+            Self::Categories(..) => None,
+        }
+    }
+
+    pub(super) fn read(&self, chunk: &ArrayRef, copy: CopyPolicy) -> Result<ArrayRef, Error> {
+        match self {
+            Self::Dictionary(coded) => coded.read(chunk, copy),
+            Self::Categories(categories, field) => match categories.codes(chunk, field) {
+                Ok(codes) => Ok(Arc::new(codes)),
+                Err(error) => Err(Error::in_column(field.name(), error)),
+            },
+        }
     }
 }
 

@@ -23,6 +23,8 @@ use crate::{Error, alloc};
 pub(crate) struct Distinct {
     data_type: DataType,
     width: Width,
+    /// Whether both zeros are one value.
+    one_zero: bool,
     /// The bytes of all values, concatenated.
     bytes: Vec<u8>,
     /// Where each ends, if they differ in width.
@@ -63,12 +65,18 @@ impl Distinct {
         Some(Self {
             data_type: data_type.clone(),
             width,
+            one_zero: false,
             bytes: Vec::new(),
             ends: Vec::new(),
             len: 0,
             codes: HashTable::new(),
             hasher: RandomState::new(),
         })
+    }
+
+    /// [`Self::new`], in which both zeros are one value.
+    pub(crate) fn of_numbers(data_type: &DataType) -> Option<Self> {
+        Some(Self { one_zero: true, ..Self::new(data_type)? })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -81,7 +89,7 @@ impl Distinct {
         alloc::probe_alloc(len.saturating_mul(size_of::<i32>() + 1))?;
         let nulls = values.logical_nulls();
         let data = values.to_data();
-        let value = reader(values, &data);
+        let value = reader(values, &data, self.one_zero);
         let mut codes = Vec::with_capacity(len);
         let mut next = 0;
         for index in 0..len {
@@ -96,6 +104,25 @@ impl Distinct {
             codes.push(code);
         }
         Ok(Int32Array::new(codes.into(), nulls))
+    }
+
+    /// Gives the code of each value of an array without children, whose type has the same bytes; `None` for one that is not
+    /// among these.
+    pub(crate) fn finder<'a>(
+        &'a self,
+        values: &'a dyn Array,
+        data: &'a ArrayData,
+    ) -> impl Fn(usize) -> Option<i32> + 'a {
+        let value = reader(values, data, self.one_zero);
+        let known = |code: i32| self.at(usize::try_from(code).unwrap_or(0));
+        move |index| {
+            let value = value(index);
+            self.codes.find(self.hasher.hash_one(value), |&code| known(code) == value).copied()
+        }
+    }
+
+    fn at(&self, index: usize) -> &[u8] {
+        at(self.width, &self.bytes, &self.ends, index)
     }
 
     /// Dictionaries often have their values in the same order, so the value after the previous match, `next`,
@@ -196,7 +223,7 @@ fn at<'a>(width: Width, bytes: &'a [u8], ends: &[usize], index: usize) -> &'a [u
 type Reader<'a> = Box<dyn Fn(usize) -> &'a [u8] + 'a>;
 
 /// The bytes of each value of a non-nested array, which `data` describes.
-fn reader<'a>(values: &'a dyn Array, data: &'a ArrayData) -> Reader<'a> {
+fn reader<'a>(values: &'a dyn Array, data: &'a ArrayData, one_zero: bool) -> Reader<'a> {
     match values.data_type() {
         DataType::Utf8 => texts(values.as_bytes::<types::Utf8Type>()),
         DataType::LargeUtf8 => texts(values.as_bytes::<types::LargeUtf8Type>()),
@@ -211,9 +238,18 @@ fn reader<'a>(values: &'a dyn Array, data: &'a ArrayData) -> Reader<'a> {
         other => {
             let words = words(data, item_width(other).unwrap_or(0));
             match other {
-                DataType::Float16 => numbers(words, &F16_NAN, |it| f16::from_ne_bytes(it).is_nan()),
-                DataType::Float32 => numbers(words, &F32_NAN, |it| f32::from_ne_bytes(it).is_nan()),
-                DataType::Float64 => numbers(words, &F64_NAN, |it| f64::from_ne_bytes(it).is_nan()),
+                DataType::Float16 => {
+                    let zero = one_zero.then(|| f16::NEG_ZERO.to_ne_bytes());
+                    numbers(words, &F16_NAN, zero, |it| f16::from_ne_bytes(it).is_nan())
+                }
+                DataType::Float32 => {
+                    let zero = one_zero.then(|| (-0.0_f32).to_ne_bytes());
+                    numbers(words, &F32_NAN, zero, |it| f32::from_ne_bytes(it).is_nan())
+                }
+                DataType::Float64 => {
+                    let zero = one_zero.then(|| (-0.0_f64).to_ne_bytes());
+                    numbers(words, &F64_NAN, zero, |it| f64::from_ne_bytes(it).is_nan())
+                }
                 _ => words,
             }
         }
@@ -224,14 +260,16 @@ const F16_NAN: [u8; 2] = f16::NAN.to_ne_bytes();
 const F32_NAN: [u8; 4] = f32::NAN.to_ne_bytes();
 const F64_NAN: [u8; 8] = f64::NAN.to_ne_bytes();
 
-/// Floats, with every NaN replaced by the same one.
+/// Floats, with every NaN replaced by the same one, and the negative zero, if it is given, by the other.
 fn numbers<'a, const N: usize>(
     words: Reader<'a>,
     nan: &'static [u8; N],
+    negative_zero: Option<[u8; N]>,
     is_nan: fn([u8; N]) -> bool,
 ) -> Reader<'a> {
     Box::new(move |index| match words(index).try_into() {
         Ok(bytes) if is_nan(bytes) => nan,
+        Ok(bytes) if Some(bytes) == negative_zero => &[0; N],
         _ => words(index),
     })
 }

@@ -69,6 +69,8 @@ pub enum Hint {
     TypeOfElements,
     /// Offsets need 64 bits.
     LongOffsets,
+    /// Values that are none of the categories can have a code.
+    Unknown,
 
     // Numbers with a meaning.
     /// Ask for the physical values, of this dtype.
@@ -171,6 +173,7 @@ impl fmt::Display for Hint {
                  and reshape it first"
             }
             Self::LongOffsets => "ask for int64 offsets",
+            Self::Unknown => "Categories::with_unknown gives others a code",
             Self::Physical(dtype) => {
                 return write!(f, "use ExportOptions::with_physical for its {dtype} values");
             }
@@ -248,6 +251,7 @@ impl Error {
                 _ => Hint::Physical(*dtype),
             },
             Self::RowLength { .. } => Hint::RaggedOrPadded,
+            Self::NotACategory { .. } => Hint::Unknown,
             Self::OffsetDoesNotFit { .. } => Hint::LongOffsets,
             Self::NotRows { .. } => Hint::TypeOfRows,
             Self::CannotBecome { .. } => Hint::TypeOfElements,
@@ -302,6 +306,7 @@ mod tests {
             Error::NotJustNumbers { data_type: DataType::Decimal32(9, 2), dtype },
             Error::RowLength { row: 1, length: 2, expected: 3 },
             Error::OffsetDoesNotFit { offset: 1 << 40, dtype },
+            Error::NotACategory { value: "red".to_owned(), more: 1, categories: 2 },
             Error::NotRows { field: field.clone().into() },
             Error::CannotBecome { dtype, shape: vec![2], field: field.into() },
             Error::CopyForbidden { reason: CopyReason::Permuted, nbytes: 8 },

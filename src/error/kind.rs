@@ -46,13 +46,17 @@ impl ErrorKind {
             | Error::MalformedExtension { .. }
             | Error::UnsupportedDtype { .. }
             | Error::RowTooLarge { .. }
-            | Error::RowLength { .. } => Self::Type,
+            | Error::RowLength { .. }
+            | Error::NoCategories { .. }
+            | Error::OtherCategories { .. } => Self::Type,
             Error::CannotCast { .. }
             | Error::UnknownDtype(_)
             | Error::FillDoesNotFit { .. }
             | Error::PadDoesNotFit { .. }
             | Error::RowTooLong { .. }
             | Error::ValueDoesNotFit { .. }
+            | Error::EqualCategories { .. }
+            | Error::NotACategory { .. }
             | Error::NameCount { .. }
             | Error::NoOffsets(_)
             | Error::TooManyValues { .. }

@@ -163,6 +163,44 @@ pub enum Error {
         /// The key type.
         keys: DataType,
     },
+    /// Values of these types are no words of categories: lists, structs and other nested types.
+    #[error(
+        "words are texts, binaries, numbers, booleans, decimals or times, and none of {data_type}"
+    )]
+    NoCategories {
+        /// The words' type.
+        data_type: DataType,
+    },
+    /// Two words of categories are one value.
+    #[error("the categories {first} and {second} are one value")]
+    EqualCategories {
+        /// Position of the first one.
+        first: i32,
+        /// Position of the second one.
+        second: i32,
+    },
+    /// The values of a column cannot be words of its categories.
+    #[error("{values} has no values that are words of {words}: cast one of them")]
+    OtherCategories {
+        /// The words' type.
+        words: DataType,
+        /// The column's type.
+        values: DataType,
+    },
+    /// A value is no word of the categories, and unknown ones have no code.
+    #[error(
+        "{value}{}, which is not among the {categories} categories: {}",
+        if *more > 0 { format!(" and {more} more") } else { String::new() },
+        self.advice()
+    )]
+    NotACategory {
+        /// The first such value.
+        value: String,
+        /// How many other values are no words either.
+        more: usize,
+        /// How many words there are.
+        categories: usize,
+    },
     /// The dtype cannot hold the fill value. It is an error of a column without nulls too: whether a conversion works does
     /// not depend on the data.
     #[error(
@@ -628,6 +666,11 @@ impl Error {
     /// Of lists that are to be dense in batches, and may be null.
     pub(crate) const NO_LENGTH: Self = Self::InvalidOptions(
         "null rows get the length of the others, which a batch may not have: say it, as Dense(384) for rows of 384 values",
+    );
+
+    /// Of a dictionary column of an encoder, whose rows come from any source.
+    pub(crate) const CODES_OF_ONE_SOURCE: Self = Self::InvalidOptions(
+        "codes of a dictionary are those of one source: Categories of its words are codes everywhere",
     );
 
     /// The error, wrapped with the name of its column.

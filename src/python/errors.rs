@@ -270,6 +270,7 @@ impl Asked<'_> {
                 "ask by type= for one of the same elements and the same shape after the first axis, or cast and reshape \
                  the tensor first"
             }
+            Hint::Unknown => "Categories(words, unknown=-1) gives others a code",
             Hint::LongOffsets => "pass offset_type=\"int64\"",
             Hint::Physical(dtype) => {
                 return format!("pass physical=True{to} for its {dtype} values");
@@ -530,7 +531,7 @@ impl Wishes {
 
     fn own(&self, column: Option<&str>) -> ColumnOptions {
         let own = self.own.iter().rev().find(|(own, _)| Some(own.as_str()) == column);
-        own.map_or_else(ColumnOptions::default, |(_, options)| *options)
+        own.map_or_else(ColumnOptions::default, |(_, options)| options.clone())
     }
 
     /// The keyword that says what a column's nulls become, if `nulls=` does not: that of its own wish, or of a label's.
