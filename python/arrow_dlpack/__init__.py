@@ -49,6 +49,7 @@ from .udf import tensor_udf
 
 if TYPE_CHECKING:
     from ._loader.columns import AsArrow, ByLength, ByTokens, Cast, Categories, Dense, Pad
+    from ._loader.encoder import Encoder
     from ._loader.epoch import Batches
     from ._loader.iter_batches import iter_batches
     from ._loader.loader import Loader
@@ -63,6 +64,7 @@ __all__ = [
     "Cast",
     "Categories",
     "Dense",
+    "Encoder",
     "Field",
     "Loader",
     "MaskedPadded",
@@ -92,6 +94,7 @@ __all__ = [
 #: Names whose modules are imported when they are used, because they take as long as all the others.
 _LATER = {
     "Batches": "._loader.epoch",
+    "Encoder": "._loader.encoder",
     "Loader": "._loader.loader",
     "Mix": "._loader.mix",
     "iter_batches": "._loader.iter_batches",

@@ -31,24 +31,30 @@ __all__ = [
     "UnsupportedError",
     "_Batches",
     "_BusyError",
+    "_Categories",
+    "_Encoder",
     "_Reading",
     "__version__",
+    "_categories",
     "_check_names",
     "_dtype_name",
     "_index_columns",
     "_is_read_once",
     "_live",
+    "_members",
     "_numbers",
     "_open_batches",
     "_order",
     "_recorded_stream",
     "_resume_shuffle",
+    "_schema_of",
     "_seed_of_epoch",
     "_seed_of_part",
     "_stop_batches",
     "_take",
     "_unpickle_array",
     "_unpickle_tensor",
+    "_words",
     "asdlpack",
     "explain",
     "from_dlpack",
@@ -847,6 +853,52 @@ def _open_batches(
 def _resume_shuffle(
     rows: int, batch_size: int, shuffle: tuple[int, int], batches: int
 ) -> tuple[Tensor, int, tuple[int, int, int]] | None: ...
+
+@final
+class _Categories:
+    """Words, by whose positions values are coded."""
+
+    def codes(self, column: Any, name: str, /) -> Array:
+        """The code of each value of a column of this name, null where the value is."""
+
+def _categories(words: Any, /, unknown: int | None) -> _Categories | tuple[int, int]:
+    """Words in the order of their codes, and the code of other values; or the positions of two words that are one value."""
+
+@final
+class _Encoder:
+    """Makes of rows what a batch of the same options is."""
+    def __new__(
+        cls,
+        schema: Any,
+        /,
+        *,
+        columns: list[str] | None,
+        labels: list[str],
+        as_matrix: bool,
+        dtype: Dtype | None,
+        nulls: Nulls | Literal["mask"],
+        copy: bool | None,
+        physical: bool,
+        forms: dict[str, tuple[Any, ...]] | None,
+        may_lack: list[str],
+    ) -> _Encoder:
+        """schema: of the columns in training. may_lack: names of those that requests may lack."""
+    def encode(self, rows: Any, label: bool) -> Any:
+        """What a batch of these rows is; with `label` the pair of features and labels."""
+    @property
+    def schema(self) -> Field:
+        """The columns that are read, with their types in training; the labels are the last ones."""
+
+def _words(words: list[Any], schema: Any, name: str, /) -> Array:
+    """Words, which are Python's objects, as an array of the type of a column's values. Binaries of another width than the type
+    has are null."""
+
+def _members(schema: Any, /) -> dict[str, Any]:
+    """The members of a schema's structure, as dicts, lists, texts and numbers. Of the metadata it has extension types."""
+
+def _schema_of(members: Any, /) -> Field:
+    """The schema with these members, which are hostile."""
+
 def _seed_of_epoch(seed: int, epoch: int) -> int: ...
 def _seed_of_part(seed: int, part: int) -> int: ...
 def _order(count: int, seed: int) -> Tensor: ...

@@ -43,7 +43,7 @@
 //   `named_tuples` are those of rows that differ in length; `read_once` knows readers that are spent; `protocols` says
 //   which protocols an object supports; `out` is memory of the caller's for a result.
 // - `arrow` speaks Arrow's C interfaces, `dlpack` the protocol of that name, `numpy` the buffer protocol and the array
-//   interfaces; `batches` are the batches of a stream, as Python has them.
+//   interfaces; `batches` are the batches of a stream, as Python has them, and `encoder` makes one of the rows of a request.
 // - `args`, `index` and `dtype` read arguments, which `describe` has words for; `errors` has the exceptions, `expected` what
 //   to do with objects of the wrong kind; `runtime` knows the interpreter; `preview`, `pickle` and `framework` show, pickle,
 //   and hand to other libraries.
@@ -60,6 +60,7 @@ mod data;
 mod describe;
 mod dlpack;
 mod dtype;
+mod encoder;
 mod errors;
 mod expected;
 mod field;
@@ -133,6 +134,12 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     named_tuples::register(module)?;
     module.add_function(wrap_pyfunction!(asdlpack::asdlpack, module)?)?;
     module.add_class::<batches::PyBatches>()?;
+    module.add_class::<encoder::PyEncoder>()?;
+    module.add_function(wrap_pyfunction!(encoder::_words, module)?)?;
+    module.add_function(wrap_pyfunction!(encoder::described::_members, module)?)?;
+    module.add_function(wrap_pyfunction!(encoder::described::_schema_of, module)?)?;
+    module.add_class::<batches::categories::PyCategories>()?;
+    module.add_function(wrap_pyfunction!(batches::categories::_categories, module)?)?;
     module.add_class::<read_once::Reading>()?;
     module.add_function(wrap_pyfunction!(read_once::_is_read_once, module)?)?;
     module.add_function(wrap_pyfunction!(arrow::recorded_stream::_recorded_stream, module)?)?;

@@ -2,6 +2,8 @@
 
 loader: ``Loader``: epoch after epoch, its pickle, and the types of its overloads.
 iter_batches: one pass, with the types of its overloads.
+encoder: ``Encoder``: rows of a service as what a batch of training is.
+written: an encoder as JSON.
 options: their keywords, written down and judged once.
 checks: what a `Loader` refuses when it is made.
 empty: sources without rows, by which it is checked.

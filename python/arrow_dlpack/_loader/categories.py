@@ -10,6 +10,7 @@ from math import isinf, nan
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from .. import _core
 from .columns import Categories, fills_nulls, is_nan
 from .finite import has_infinite
 from .readers import Made, cast, reader_of, without_view
@@ -49,8 +50,8 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
                 check_scanned(name, fields[name], source.way)
             with _for_column(name, own.type):
                 column = _column(batch, name)
-                for values, _ in _parts(column, _ROWS):
-                    found[name].add(values, _is_uuid(column.type))
+                for values in _parts(column, _ROWS):
+                    found[name].add(values, is_uuid(column.type))
     words = {}
     for name in missing:
         try:
@@ -177,7 +178,7 @@ class Encoder:
         """
         self._categories = categories
         #: By column, and the type that its values have as `_plain` has them.
-        self._coders: dict[tuple[str, Any], _Coder] = {}
+        self._coders: dict[tuple[str, Any], Coder] = {}
         #: The type of each column's values, None where parts have none in common.
         self._merged: dict[str, Any] = {}
         self._is_part, self._schemas = query.is_part and query.opened is None, schemas
@@ -207,7 +208,7 @@ class Encoder:
         if lost and not is_part:
             _check_held(name, wish, lost)
         for kind, own in held:
-            self._coders[name, _plain_type(kind)] = _Coder(name, wish, kind, own)
+            self._coders[name, _plain_type(kind)] = Coder(name, wish, kind, own)
 
     def schema(self, schema: Any) -> Any:
         """The schema of batches of this one."""
@@ -233,12 +234,12 @@ class Encoder:
                 of = name, _plain_type(kind)
                 # A filter makes other texts of views.
                 if of not in self._coders:
-                    self._coders[of] = _Coder(name, wish, kind, _held(name, wish, kind))
+                    self._coders[of] = Coder(name, wish, kind, _held(name, wish, kind))
                 columns[at] = self._coders[of].codes(columns[at])
         return import_module("pyarrow").record_batch(columns, schema=self.schema(batch.schema))
 
 
-class _Coder:
+class Coder:
     """The codes of one column, by the words that a value may be."""
 
     def __init__(
@@ -247,93 +248,53 @@ class _Coder:
         """held: what `_held` tells of the words; those that the type cannot hold may be of another
         part.
         """
-        pa, self._index_in = import_module("pyarrow"), import_module("pyarrow.compute").index_in
-        self._name, self._kind, self._unknown = name, kind, wish.unknown
-        self._type = pa.type_for_alias(wish.dtype)
-        words = tuple(wish.words or ())
-        known, lost = held[0], set(held[1])
-        own = [code for code, word in enumerate(words) if word not in lost]
-        self._own = pa.array(own, pa.int32()) if lost else None
+        pa = import_module("pyarrow")
+        self._name, self._kind, self._type = name, kind, pa.type_for_alias(wish.dtype)
+        words, (known, lost) = tuple(wish.words or ()), held
+        own = kind.value_type if pa.types.is_dictionary(kind) else kind
+        #: The words that a value may be, in its type, by their codes.
+        self.known = known.cast(own) if pa.types.is_decimal(own) else known
         #: A word, if the type can hold none of them: any value is refused, unknown ones too.
-        self._lacking = words[0] if words and not own else None
-        words = tuple(words[code] for code in own)
+        self._lacking = words[0] if words and not len(known) else None
+        if lost:
+            at, none = iter(range(len(words))), set(lost)
+            places = [None if word in none else next(at) for word in words]
+            self.known = self.known.take(pa.array(places, pa.int64()))
         with _for_column(name, kind):
-            self._known = _plain(known)
-            first = self._index_in(self._known, value_set=self._known).to_pylist()
-        for code, other in enumerate(first):
-            if code != other:
-                raise ValueError(
-                    f'column "{name}" is {kind}, in which the words {words[other]!r} and '
-                    f"{words[code]!r} of its Categories are one value"
-                )
-        # Each call makes a table of all words.
-        self._rows = max(_ROWS, len(words) // 8 * 8)
+            made = _core._categories(self.known, unknown=wish.unknown)
+        if isinstance(made, tuple):
+            first, second = made
+            raise ValueError(
+                f'column "{name}" is {kind}, in which the words {words[first]!r} and '
+                f"{words[second]!r} of its Categories are one value"
+            )
+        self.categories = made
 
     def codes(self, column: Any) -> Any:
         """An array of them, null where the column is."""
-        pa = import_module("pyarrow")
-        size, rows = self._type.bit_width // 8, len(column)
-        # A call that puts the codes of all parts together could not be interrupted either.
-        values, valid = pa.allocate_buffer(rows * size), pa.allocate_buffer((rows + 7) // 8)
-        whole, is_valid = memoryview(values).cast("B"), memoryview(valid).cast("B")
-        at, nulls = 0, 0
-        for distinct, positions in _parts(column, self._rows):
-            some = self._codes(distinct)
-            some = (some if positions is None else some.take(positions)).cast(self._type)
-            bits, end = _bits(some), at + len(some)
-            own = memoryview(some.buffers()[1]).cast("B")
-            whole[at * size : end * size] = own[: len(some) * size]
-            is_valid[at // 8 : at // 8 + len(bits)] = bits
-            at, nulls = end, nulls + some.null_count
-        return pa.Array.from_buffers(self._type, rows, [valid if nulls else None, values], nulls)
-
-    def _codes(self, values: Any) -> Any:
-        pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
-        if self._lacking is not None and values.null_count < len(values):
-            raise _no_word(self._name, self._kind, self._lacking, values.drop_null()[0].as_py())
-        codes = self._index_in(values, value_set=self._known)
-        codes = codes if self._own is None else self._own.take(codes)
-        if codes.null_count == values.null_count:
-            return codes
-        is_unknown = compute.and_(codes.is_null(), values.is_valid())
-        if self._unknown is None:
-            words = values.filter(is_unknown).unique().to_pylist()
-            more = f" and {len(words) - 1} more" if len(words) > 1 else ""
-            raise ValueError(
-                f'column "{self._name}" has {words[0]!r}{more}, which is not among its '
-                f"{len(self._known)} categories: Categories(words, unknown=-1) gives others a code"
-            )
-        return compute.if_else(is_unknown, pa.scalar(self._unknown, pa.int32()), codes)
+        if self._lacking is not None:
+            values = _plain(column).drop_null()
+            if len(values):
+                raise _no_word(self._name, self._kind, self._lacking, values[0].as_py())
+        codes = self.categories.codes(column, self._name)
+        return import_module("pyarrow").array(codes).cast(self._type)
 
 
-def _bits(codes: Any) -> memoryview:
-    """Where an array is valid, a bit each. It has been made anew, and begins where they do."""
-    size, bits = (len(codes) + 7) // 8, codes.buffers()[0]
-    return memoryview(b"\xff" * size if bits is None else bits).cast("B")[:size]
-
-
-def _parts(column: Any, rows: int) -> Iterator[tuple[Any, Any]]:
-    """Some rows after the others, as values, and for each row where its value is; None: there.
-
-    Of a dictionary the values are those that the rows have, each once.
-    """
+def _parts(column: Any, rows: int) -> Iterator[Any]:
+    """The values of some rows after the others; of a dictionary each that they have once."""
     is_dictionary = import_module("pyarrow").types.is_dictionary(column.type)
     words = _plain(column.dictionary) if is_dictionary else None
     for start in range(0, len(column), rows):
         part = column.slice(start, rows)
-        if words is None:
-            yield _plain(part), None
-        else:
-            used = part.indices.dictionary_encode()
-            yield words.take(used.dictionary), used.indices
+        yield _plain(part) if words is None else words.take(part.indices.unique())
 
 
 @contextmanager
 def _for_column(name: str, kind: Any) -> Iterator[None]:
-    """Tells which column has values that pyarrow has no kernel for."""
+    """Tells which column has values that are no words."""
     try:
         yield
-    except NotImplementedError as error:
+    except (NotImplementedError, _core.UnsupportedError) as error:
         raise TypeError(
             f'column "{name}" is {kind}, and Categories takes texts, binaries, numbers, booleans, '
             "decimals, dates, times, UUIDs, and dictionaries of them"
@@ -418,6 +379,13 @@ def _is_binary(kind: Any) -> bool:
     return bool(is_any or types.is_fixed_size_binary(kind))
 
 
+def coder_of(name: str, wish: Categories, kind: Any) -> Coder:
+    """Of a column of one type, which has to hold the words."""
+    held = _held(name, wish, kind)
+    _check_held(name, wish, [(kind, held[1])])
+    return Coder(name, wish, kind, held)
+
+
 def _field(schema: Any, name: str) -> Any:
     if schema.names.count(name) != 1:
         count = schema.names.count(name)
@@ -439,7 +407,7 @@ def _distinct_types(kinds: Iterable[Any]) -> list[Any]:
     return found
 
 
-def _is_uuid(kind: Any) -> bool:
+def is_uuid(kind: Any) -> bool:
     return isinstance(kind, import_module("pyarrow").UuidType)
 
 

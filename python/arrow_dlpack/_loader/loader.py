@@ -17,6 +17,7 @@ from . import filters as _filters
 from .categories import scanned
 from .checks import check_columns, check_source
 from .columns import Columns
+from .encoder import Encoder, trained
 from .epoch import Batches, drawn_seed, total_of, work_of
 from .functions import is_function, open_part
 from .kinds import for_pickle
@@ -100,6 +101,8 @@ class Loader(Loop, Generic[Batch_co]):
     physical: as in to_tensor. Codes of dictionaries are int32, and a code stands for one value in
     all batches: Tensor.dictionary only grows at its end, and `Batches.dictionaries` has it by the
     name of the column, for matrices too. Sources that are opened apart each have their own codes.
+    encoder: an `Encoder`, which says columns, label, format, dtype, nulls, framework, writable,
+    physical and copy, to train again with the same words.
     copy: as in to_tensor, for each batch: None shares the source's memory where it can, True gives
     each tensor memory of its own, to write to, and False raises BufferError for a batch that would
     take a copy.
@@ -347,6 +350,18 @@ class Loader(Loop, Generic[Batch_co]):
         """
         known = self._with_words().wanted.categories
         return {name: tuple(wish.words or ()) for name, wish in known.items()}
+
+    def encoder(self) -> Encoder:
+        """What this loader makes of a column, for rows of a service: an `Encoder`.
+
+        It has the types of the source's columns, and the words of `Categories`, which are read now
+        unless an epoch has done so. Filter, order and transform are no part of it.
+        """
+        options = self._with_words()
+        source = self._opened(Share())
+        if source is None:
+            raise ValueError("the source has no rows now, and so no types")
+        return trained(source, options)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the current epoch stands, for JSON. Each process has its own.

@@ -5,7 +5,7 @@ second time, in a TypedDict, because the overloads tell what a batch is by some 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter, signature
@@ -15,12 +15,25 @@ from .. import _core, _frameworks
 from .._frameworks import Framework
 from .._items import items_of
 from ..typing import Dtype, Nulls
-from .columns import ByLength, ByTokens, Columns, Wanted, check_dtype, flag, integer, wanted
+from .columns import ByLength, ByTokens, Columns, Form, Wanted, check_dtype, flag, integer, wanted
 from .readers import Made, reached
 from .schema import Query
 from .sharding import Uneven, resolved
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+#: The keywords that decide what a column becomes, which are those of an `Encoder`.
+ENCODED = (
+    "columns",
+    "label",
+    "format",
+    "dtype",
+    "nulls",
+    "framework",
+    "writable",
+    "physical",
+    "copy",
+)
 
 
 class _Keywords(TypedDict, total=False):
@@ -54,6 +67,7 @@ class AnyLoaderKeywords(_Keywords, total=False):
     """Whatever a batch may be; its overloads have ``transform=``."""
 
     columns: Columns | None
+    encoder: Any
     framework: Framework | None
     progress: bool
 
@@ -69,6 +83,7 @@ class AnyDatasetKeywords(_Keywords, total=False):
     """Whatever a batch of PyTorch's tensors may be."""
 
     columns: Columns | None
+    encoder: Any
     transform: Callable[[Any], Any] | None
 
 
@@ -99,10 +114,14 @@ class LoaderOptions:
     progress: bool = False
     physical: bool = False
     copy: bool | None = None
+    #: An `Encoder`, which says these; None once it has.
+    encoder: Any = None
     #: What `columns` and `label` say.
     wanted: Wanted = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.encoder is not None:
+            self._take_from(self.encoder)
         _frameworks.check(self.framework)
         if self.uneven not in (None, "drop", "repeat", "allow"):
             raise ValueError(f'uneven must be "drop", "repeat" or "allow", got {self.uneven!r}')
@@ -139,6 +158,18 @@ class LoaderOptions:
             raise TypeError(f"transform must be a function of a batch, got {self.transform!r:.80}")
         for name, value in own.items():
             object.__setattr__(self, name, value)
+
+    def _take_from(self, encoder: Any) -> None:
+        """What an encoder says, and no other keyword may."""
+        own = getattr(encoder, "_options", None)
+        if not isinstance(own, LoaderOptions):
+            raise TypeError(f"encoder must be an Encoder, got {encoder!r:.80}")
+        for keyword in fields(self):
+            if keyword.name in ENCODED:
+                if getattr(self, keyword.name) != keyword.default:
+                    raise TypeError(f"{keyword.name}= is the encoder's: leave it out")
+                object.__setattr__(self, keyword.name, getattr(own, keyword.name))
+        object.__setattr__(self, "encoder", None)
 
     def _check_together(self) -> None:
         """An error for keywords of which one needs, or rules out, another."""
@@ -224,14 +255,7 @@ class LoaderOptions:
         """The engine's batches of Arrow data whose categories are codes already."""
         if self.wanted.columns is None:
             stream = reached(stream, self.wanted.labels, keeps_others=True)
-        names, labels = self.wanted.columns, self.wanted.labels
-        forms = self.wanted.in_matrix() if self.matrix else self.wanted.forms
-        # Codes are integers, which have no NaN: nulls= of Categories says what a null becomes.
-        is_own = isinstance(self.nulls, str) and self.nulls in ("nan", "error")
-        for name, wish in self.wanted.categories.items() if is_own else ():
-            if name in forms and wish.nulls is None:
-                forms[name] = "tensor", wish.dtype, "error"
-        rows = self.rows
+        names, labels, rows = self.wanted.columns, self.wanted.labels, self.rows
         return _core._open_batches(
             (stream.schema, stream) if isinstance(stream, Made) else stream,
             columns=names,
@@ -249,8 +273,19 @@ class LoaderOptions:
             progress=progress,
             skip=skip,
             resume=resume,
-            forms=forms or None,
+            forms=self.forms or None,
         )
+
+    @property
+    def forms(self) -> dict[str, Form]:
+        """What the engine is told of columns, of which categories are codes already."""
+        forms = self.wanted.in_matrix() if self.matrix else self.wanted.forms
+        # Codes are integers, which have no NaN: nulls= of Categories says what a null becomes.
+        is_own = isinstance(self.nulls, str) and self.nulls in ("nan", "error")
+        for name, wish in self.wanted.categories.items() if is_own else ():
+            if name in forms and wish.nulls is None:
+                forms[name] = "tensor", wish.dtype, "error"
+        return forms
 
 
 def _copied(argument: str, names: Any) -> Any:

@@ -28,6 +28,18 @@ def of_loader(source: Sequence[str], schema: Any, options: LoaderOptions) -> str
     return lines("Loader", [*told, *_of_columns(schema, options)])
 
 
+def of_encoder(schema: Any, options: LoaderOptions) -> str:
+    """schema: what has the columns, None of an encoder that knows none."""
+    shown = ", ".join(f"{name}={_plain(value)}" for name, value in _of_options(options))
+    if schema is not None:
+        try:
+            schema = import_module("pyarrow").schema(schema)
+        except (ImportError, ValueError):  # without pyarrow, or of a type that it does not know
+            schema = None
+    told = [f"options: {shown}"] if shown else []
+    return lines("Encoder", [*told, *_of_columns(schema, options)])
+
+
 def _of_options(options: LoaderOptions) -> Iterator[tuple[str, Any]]:
     for name, value in _said(options):
         if name not in ("columns", "label"):

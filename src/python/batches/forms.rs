@@ -8,6 +8,7 @@ use crate::batches::{Batch, BatchColumn, BatchTensor, ColumnOptions, Features, F
 use crate::export::{Longer, PadOptions, Side};
 use crate::python::args::{DtypeArg, LengthArg, NullsArg, PadArg, choice};
 use crate::python::array::PyArray;
+use crate::python::batches::categories::PyCategories;
 use crate::python::describe::{argument, wrong};
 use crate::python::named_tuples;
 use crate::python::tensor::PyTensor;
@@ -54,6 +55,10 @@ fn options_of(form: &Bound<'_, PyAny>) -> PyResult<ColumnOptions> {
         "dense" => {
             let (length, dtype, nulls): (Option<LengthArg>, _, _) = rest.extract()?;
             (Form::Dense(length.map(|length| length.0)), (dtype, nulls))
+        }
+        "categories" => {
+            let (words, dtype, nulls): (PyCategories, _, _) = rest.extract()?;
+            (Form::Categories(words.0), (dtype, nulls))
         }
         "ragged" => (Form::Ragged, rest.extract()?),
         // The dtype of a column whose form follows from its type.

@@ -3,6 +3,7 @@
 //! `Loader` checks the arguments and opens one; `crate::batches` cuts, shuffles and reads ahead. This module adds what
 //! Python needs: signals, forks and progress.
 
+pub(in crate::python) mod categories;
 pub(in crate::python) mod epoch;
 pub(in crate::python) mod errors;
 pub(in crate::python) mod forms;

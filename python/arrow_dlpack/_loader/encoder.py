@@ -1,0 +1,271 @@
+"""``Encoder``: rows of a service as what a model had in training."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from difflib import unified_diff
+from importlib import import_module
+from typing import Any, Literal
+from uuid import UUID
+
+from .. import _core, _frameworks
+from .._frameworks import Framework
+from ..typing import Dtype, Nulls
+from .columns import Categories, Columns, Form, fills_nulls
+from .options import ENCODED, LoaderOptions
+from .source import Source
+from .written import read, written
+
+
+class Encoder:
+    """What a `Loader` makes of its columns, as an object: of one row as of an epoch.
+
+    ``loader.encoder()`` has the types and the words of the loader's source, and
+    ``Encoder(columns=...).fit(source)`` those of any source that a Loader takes. Called with rows,
+    it returns the features that a batch of them would be: one dict of tensors, or a matrix.
+
+    columns, label, format, dtype, nulls, framework, writable, physical, copy: as in `Loader`.
+
+    Rows are a table, a record batch or a frame; a dict of columns, which are Arrow data, tensors or
+    lists; or a list of dicts, as JSON has them. They are what they would have been in training, or
+    an error that names row and column:
+
+    - A column has its type of training, or one of the same values: integers of another width and
+      integers as floats where each is exact, narrower floats, texts of another layout, times of
+      another unit where exact, nulls. Floats that would be rounded are refused.
+    - A number of Python's is an integer where it is whole, and a float where it is exact; a float
+      is rounded to a narrower one, and refused if it becomes infinite. No boolean is a number, and
+      no text is a number or a time.
+    - A column or key that is missing is an error, unless its own wish has ``nulls=``. Others than
+      those of training are ignored.
+
+    Threads may share an encoder. It takes no filter, and draws, sorts and transforms nothing.
+
+    >>> import arrow_dlpack, pyarrow as pa
+    >>> table = pa.table({"fare": [7.5, 20.0], "port": ["B", "A"], "paid": [0, 1]})
+    >>> wishes = {"fare": None, "port": arrow_dlpack.Categories.scan(unknown=-1)}
+    >>> loader = arrow_dlpack.Loader(
+    ...     table, batch_size=2, columns=wishes, label="paid", framework="numpy"
+    ... )
+    >>> encoder = loader.encoder()
+    >>> encoder([{"port": "B", "fare": 9}, {"port": "C", "fare": 1.5}])
+    {'fare': array([9. , 1.5]), 'port': array([ 1, -1], dtype=int32)}
+    >>> arrow_dlpack.Encoder.from_json(encoder.to_json()) == encoder
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        columns: Columns | None = None,
+        label: str | Columns | None = None,
+        format: Literal["dict", "matrix"] = "dict",
+        dtype: Dtype | None = None,
+        nulls: Nulls | Literal["mask"] = "error",
+        framework: Framework | None = None,
+        writable: bool | None = None,
+        physical: bool = False,
+        copy: bool | None = None,
+    ) -> None:
+        self._options = LoaderOptions(
+            columns=columns,
+            label=label,
+            format=format,
+            dtype=dtype,
+            nulls=nulls,
+            framework=framework,
+            writable=writable,
+            physical=physical,
+            copy=copy,
+        )
+        self._engine: _core._Encoder | None = None
+
+    def fit(self, source: Any, /) -> "Encoder":
+        """Takes the types of a source's columns, and reads it once where `Categories` has no words.
+
+        source: as in `Loader`. Returns the encoder itself.
+        """
+        loader = import_module(f"{__package__}.loader").Loader
+        learned = loader(source, **keywords_of(self._options)).encoder()
+        self._options, self._engine = learned._options, learned._engine
+        return self
+
+    def __call__(self, rows: Any, /, *, label: bool = False) -> Any:
+        """The features of these rows; with ``label=True`` the pair of features and label.
+
+        Errors name row and column: a KeyError for what is missing, a TypeError for another kind of
+        values, a ValueError for a value that would change, or that is no word.
+        """
+        engine, options = self._made, self._options
+        labels = options.wanted.labels
+        if label and not labels:
+            raise TypeError("this encoder has no label: label=True is for one that has")
+        batch = engine.encode(rows, label)
+        if options.framework is None:
+            return batch
+        take = _frameworks.taker(options.framework)
+        return _frameworks.taken(batch, take, labels if label else ())
+
+    @property
+    def schema(self) -> _core.Field:
+        """The columns that it reads, with their types in training, labels last.
+
+        ``pyarrow.schema(encoder.schema)`` is pyarrow's.
+        """
+        return self._made.schema
+
+    @property
+    def categories(self) -> dict[str, tuple[Any, ...]]:
+        """The words of each column of `Categories`, in the order of their codes."""
+        known = self._options.wanted.categories
+        return {name: tuple(wish.words or ()) for name, wish in known.items()}
+
+    def to_json(self, *, framework: Framework | Literal["own"] | None = "own") -> str:
+        """The encoder as strict JSON: the same encoder is the same text.
+
+        framework: in place of its own; None leaves out a function, which no text has, and which
+        `from_json` takes.
+        """
+        options = self._options
+        if framework != "own":
+            options = replace(options, framework=framework)
+        return written(options, self._made.schema)
+
+    @classmethod
+    def from_json(
+        cls, text: str | bytes, /, *, framework: Framework | Literal["own"] | None = "own"
+    ) -> "Encoder":
+        """The encoder of `to_json`, which needs no training data, and for dicts no pyarrow.
+
+        framework: in place of its own.
+        """
+        options, schema = read(text)
+        if framework != "own":
+            options = replace(options, framework=framework)
+        made = cls.__new__(cls)
+        made._options, made._engine = options, engine_of(options, schema)
+        return made
+
+    def diff(self, other: "Encoder") -> list[str]:
+        """What differs in the other one, in lines: "-" as it is here, "+" as it is there."""
+        one, its = repr(self).splitlines()[1:], repr(other).splitlines()[1:]
+        lines = list(unified_diff(one, its, lineterm="", n=0))[2:]
+        told = [line for line in lines if not line.startswith("@@")]
+        for name, words in self.categories.items():
+            theirs = other.categories.get(name)
+            if theirs is not None and theirs != words:
+                told += [
+                    f'- "{name}" has the word {word!r}' for word in words if word not in theirs
+                ]
+                told += [
+                    f'+ "{name}" has the word {word!r}' for word in theirs if word not in words
+                ]
+                if set(words) == set(theirs):
+                    told.append(f'+ "{name}" has its words in another order')
+        return told
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Encoder):
+            return NotImplemented
+        if self._engine is None or other._engine is None:
+            return self is other
+        is_one = self._options.framework == other._options.framework
+        return is_one and self.to_json(framework=None) == other.to_json(framework=None)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        schema = None if self._engine is None else self._engine.schema
+        of_encoder = import_module(f"{__package__}.summary").of_encoder
+        return str(of_encoder(schema, self._options))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        framework = self._options.framework
+        if self._engine is None:
+            return _unfitted, (keywords_of(self._options),)
+        return _restored, (self.to_json(framework=None), framework)
+
+    @property
+    def _made(self) -> _core._Encoder:
+        if self._engine is None:
+            raise ValueError(
+                "this Encoder knows no types yet: fit(source) takes those of training, or "
+                "loader.encoder() makes one that has them"
+            )
+        return self._engine
+
+
+def _restored(text: str, framework: Framework | None) -> Encoder:
+    return Encoder.from_json(text, framework=framework)
+
+
+def _unfitted(keywords: Mapping[str, Any]) -> Encoder:
+    return Encoder(**keywords)
+
+
+def keywords_of(options: LoaderOptions) -> dict[str, Any]:
+    """Those of a Loader that an encoder has."""
+    return {name: getattr(options, name) for name in ENCODED}
+
+
+def trained(source: Source, options: LoaderOptions) -> Encoder:
+    """The encoder of what a Loader reads, whose categories have words.
+
+    No row is read for the types.
+    """
+    from .readers import reached, reader_of  # noqa: PLC0415  # they need pyarrow
+
+    what = options.wanted
+    query = replace(options.query.uncoded(what.categories), where=None)
+    with source.explaining(query):
+        stream = source.read(query)
+        if what.columns is None:
+            stream = reached(stream, what.labels, keeps_others=True)
+        schema = reader_of(stream).schema
+    own = LoaderOptions(**keywords_of(options))
+    known = {}
+    for name, wish in what.categories.items():
+        words = _as_held(name, wish, schema)
+        known[name] = replace(wish, words=words)
+    own = own.with_words(known)
+    made = Encoder.__new__(Encoder)
+    made._options, made._engine = own, engine_of(own, schema)
+    return made
+
+
+def _as_held(name: str, wish: Categories, schema: Any) -> list[Any]:
+    """The words as the column's type has them; those that it cannot hold as they are."""
+    from .categories import coder_of, is_uuid  # noqa: PLC0415  # they need pyarrow
+
+    kind = schema.field(name).type
+    own = coder_of(name, wish, kind).known.to_pylist()
+    words = [
+        word if held is None else held for word, held in zip(wish.words or (), own, strict=True)
+    ]
+    return [UUID(bytes=word) for word in words] if is_uuid(kind) else words
+
+
+def engine_of(options: LoaderOptions, schema: Any) -> _core._Encoder:
+    """The engine of an encoder, whose categories have words."""
+    what = options.wanted
+    forms: dict[str, Form] = dict(options.forms)
+    for name, wish in what.categories.items():
+        words = _core._words(list(wish.words or ()), schema, name)
+        made = _core._categories(words, unknown=wish.unknown)
+        if isinstance(made, tuple):
+            one, other = (wish.words or ())[made[0]], (wish.words or ())[made[1]]
+            raise ValueError(f'the words {one!r} and {other!r} of column "{name}" are one value')
+        _, dtype, nulls = forms.get(name, (None, None, None))
+        forms[name] = "categories", made, dtype, nulls
+    copying = options.with_copy_for(options.framework)
+    return _core._Encoder(
+        schema,
+        columns=what.columns,
+        labels=what.labels,
+        as_matrix=options.matrix,
+        dtype=options.dtype,
+        nulls=options.nulls,
+        copy=copying.copy,
+        physical=options.physical,
+        forms=forms or None,
+        may_lack=[name for name, wish in what.wishes.items() if fills_nulls(wish)],
+    )

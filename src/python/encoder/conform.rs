@@ -1,0 +1,220 @@
+//! Arrow columns of a request as the types that the encoder was trained with, if no value changes.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, cast::AsArray, make_array, new_null_array};
+use arrow_data::ArrayData;
+use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
+use pyo3::PyErr;
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+
+use crate::arrow_types::item_of;
+use crate::chunks::{checked, footprint};
+use crate::extension::Extension;
+use crate::python::arrow::casts::{cast, check_memory, settled, there_and_back};
+use crate::python::field::type_with_extension;
+use crate::python::preview::preview;
+
+/// Why a column is refused.
+pub(super) enum Misfit {
+    /// Values of its type are others in training.
+    Type(String),
+    /// A value changes.
+    Value(String),
+    /// A field of structs is missing.
+    Missing(String),
+}
+
+impl Misfit {
+    /// The exception for a column of this name.
+    pub(super) fn of_column(self, name: &str) -> PyErr {
+        match self {
+            Self::Type(why) => PyTypeError::new_err(format!("column {name:?}: {why}")),
+            Self::Value(why) => PyValueError::new_err(format!("column {name:?}: {why}")),
+            Self::Missing(why) => PyKeyError::new_err(format!("column {name:?}: {why}")),
+        }
+    }
+}
+
+type Conformed = Result<ArrayRef, Misfit>;
+
+/// The values of an array, of this field in the request, as the type of the other field.
+pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Conformed {
+    let (from, to) = (own.data_type(), trained.data_type());
+    let refuse = || {
+        let (own, trained) = (Arc::new(own.clone()), Arc::new(trained.clone()));
+        let [own, trained] = [type_with_extension(&own), type_with_extension(&trained)];
+        Misfit::Type(format!("it is {own}, and was {trained} in training{}", way_out(from, to)))
+    };
+    if *from == DataType::Null {
+        return nulls(to, array.len());
+    }
+    if !is_one_meaning(own, trained) {
+        return match (Extension::of(own), Extension::of(trained), from, to) {
+            (Ok(Some(Extension::Bool8)), Ok(None), _, DataType::Boolean)
+            | (Ok(None), Ok(Some(Extension::Bool8)), DataType::Boolean, _) => {
+                cast(array, to).map_err(Misfit::Value)
+            }
+            _ => Err(refuse()),
+        };
+    }
+    if from == to {
+        return Ok(Arc::clone(array));
+    }
+    match (from, to) {
+        (DataType::Dictionary(_, values), _) => {
+            let array = settled(array).map_err(Misfit::Value)?;
+            let decoded = cast(&array, values).map_err(Misfit::Value)?;
+            conformed(&decoded, &Field::new("", DataType::clone(values), true), trained)
+        }
+        (DataType::RunEndEncoded(_, values), _) => {
+            let array = settled(array).map_err(Misfit::Value)?;
+            let decoded = cast(&array, values.data_type()).map_err(Misfit::Value)?;
+            conformed(&decoded, values, trained)
+        }
+        // A column that is handed out as it is.
+        (_, DataType::Dictionary(_, values)) => {
+            let values = Field::new("", DataType::clone(values), true);
+            cast(&conformed(array, own, &values)?, to).map_err(Misfit::Value)
+        }
+        _ if is_widened_float(from, to) => cast(array, to).map_err(Misfit::Value),
+        _ if is_one_kind(from, to) => leaf(array, to),
+        (DataType::Struct(fields), DataType::Struct(wanted)) => {
+            let rows = settled(array).map_err(Misfit::Value)?;
+            let rows = rows.as_struct();
+            let columns = wanted.iter().map(|field| {
+                let Some(at) = fields.iter().position(|own| own.name() == field.name()) else {
+                    return Err(Misfit::Missing(format!("it has no field {:?}", field.name())));
+                };
+                let made = conformed(rows.column(at), &fields[at], field);
+                made.map_err(|misfit| within(misfit, &format!("field {:?}: ", field.name())))
+            });
+            let columns = columns.collect::<Result<Vec<_>, _>>()?;
+            let data = ArrayData::builder(to.clone()).len(rows.len()).nulls(rows.nulls().cloned());
+            let data = data.child_data(columns.iter().map(|column| column.to_data()).collect());
+            checked(|| Ok(make_array(data.build()?)))
+                .map_err(|error| Misfit::Value(error.to_string()))
+        }
+        (DataType::FixedSizeList(_, own), DataType::FixedSizeList(_, size)) if own != size => {
+            Err(refuse())
+        }
+        _ => match item_of(from).zip(item_of(to)) {
+            Some((item, wanted)) => lists(array, item, wanted, to),
+            None => Err(refuse()),
+        },
+    }
+}
+
+/// Lists of any layout.
+fn lists(array: &ArrayRef, item: &FieldRef, wanted: &FieldRef, to: &DataType) -> Conformed {
+    let failed = |error: crate::Error| Misfit::Value(error.to_string());
+    let data = settled(array).map_err(Misfit::Value)?.to_data();
+    let child = make_array(data.child_data()[0].clone());
+    let child = conformed(&child, item, wanted).map_err(|misfit| within(misfit, "items: "))?;
+    let same_layout = match data.data_type() {
+        DataType::List(_) => DataType::List(Arc::clone(wanted)),
+        DataType::LargeList(_) => DataType::LargeList(Arc::clone(wanted)),
+        DataType::ListView(_) => DataType::ListView(Arc::clone(wanted)),
+        DataType::LargeListView(_) => DataType::LargeListView(Arc::clone(wanted)),
+        DataType::FixedSizeList(_, size) => DataType::FixedSizeList(Arc::clone(wanted), *size),
+        other => other.clone(),
+    };
+    let builder = data.into_builder().data_type(same_layout.clone());
+    let made = builder.child_data(vec![child.to_data()]);
+    let made = checked(|| Ok(make_array(made.build()?))).map_err(failed)?;
+    if same_layout == *to {
+        return Ok(made);
+    }
+    check_memory(footprint::of_rows(&made).and_then(|bytes| bytes.checked_mul(2)), made.len())
+        .map_err(Misfit::Value)?;
+    cast(&made, to).map_err(|why| Misfit::Value(format!("its rows are not {to}: {why}")))
+}
+
+/// Values without children. One that comes back different from a cast there and back is an error.
+fn leaf(array: &ArrayRef, to: &DataType) -> Conformed {
+    let array = settled(array).map_err(Misfit::Value)?;
+    there_and_back(&array, to).map_err(|_| {
+        let row = (0..array.len()).find(|&row| there_and_back(&array.slice(row, 1), to).is_err());
+        Misfit::Value(match row {
+            Some(row) => {
+                let value = preview(&array.slice(row, 1)).unwrap_or_default();
+                format!("value {value} in row {row} does not fit {to}, which it was in training")
+            }
+            None => format!("its values do not fit {to}, which it was in training"),
+        })
+    })
+}
+
+/// A column of nulls.
+pub(super) fn nulls(data_type: &DataType, rows: usize) -> Conformed {
+    check_memory(footprint::of_type(data_type, rows), rows).map_err(Misfit::Value)?;
+    checked(|| Ok(new_null_array(data_type, rows)))
+        .map_err(|error| Misfit::Value(error.to_string()))
+}
+
+fn within(misfit: Misfit, place: &str) -> Misfit {
+    match misfit {
+        Misfit::Type(why) => Misfit::Type(place.to_owned() + &why),
+        Misfit::Value(why) => Misfit::Value(place.to_owned() + &why),
+        Misfit::Missing(why) => Misfit::Missing(place.to_owned() + &why),
+    }
+}
+
+/// Whether both are of one extension type, or of none. Where the request says none, its values are taken for the storage.
+fn is_one_meaning(own: &Field, trained: &Field) -> bool {
+    let of = |field: &Field| {
+        let metadata = field.extension_type_metadata().unwrap_or_default().to_owned();
+        field.extension_type_name().map(|name| (name.to_owned(), metadata))
+    };
+    match (of(own), of(trained)) {
+        (own, trained) if own == trained => true,
+        (None, Some(_)) => {
+            let (from, to) = (own.data_type(), trained.data_type());
+            from == to || item_of(from).zip(item_of(to)).is_some()
+        }
+        (Some(_), Some(_)) => {
+            matches!((Extension::of(own), Extension::of(trained)), (Ok(Some(own)), Ok(Some(trained))) if own == trained)
+        }
+        _ => false,
+    }
+}
+
+fn is_widened_float(from: &DataType, to: &DataType) -> bool {
+    from.is_floating() && to.is_floating() && from.primitive_width() < to.primitive_width()
+}
+
+/// Whether values of both are of one kind, so that one that survives a cast there and back is the same. Floats that would
+/// be rounded are none: a service would run until the first of them.
+fn is_one_kind(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Date32, Date64, Duration, FixedSizeBinary, Time32, Time64, Timestamp};
+    let is_decimal = |of: &DataType| {
+        use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
+        matches!(of, Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..))
+    };
+    match (from, to) {
+        (Timestamp(_, own), Timestamp(_, zone)) => own == zone,
+        (Duration(_), Duration(_))
+        | (Time32(_) | Time64(_), Time32(_) | Time64(_))
+        | (Date32 | Date64, Date32 | Date64) => true,
+        (FixedSizeBinary(_), FixedSizeBinary(_)) => false,
+        _ if from.is_floating() => to.is_integer(),
+        _ if from.is_integer() => to.is_integer() || to.is_floating(),
+        _ if is_decimal(from) => is_decimal(to),
+        _ => (from.is_string() && to.is_string()) || (from.is_binary() && to.is_binary()),
+    }
+}
+
+fn way_out(from: &DataType, to: &DataType) -> &'static str {
+    match (from, to) {
+        _ if from.is_floating() && to.is_floating() => {
+            ", whose values it would be rounded to: cast it first, if that is meant"
+        }
+        (DataType::Timestamp(..), DataType::Timestamp(..)) => {
+            ", and a time of another zone is another one: convert it first"
+        }
+        (DataType::Timestamp(TimeUnit::Second, _), _) | (_, DataType::Timestamp(..)) => {
+            ": pass times"
+        }
+        _ => ": cast it first, if that is meant",
+    }
+}

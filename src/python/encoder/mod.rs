@@ -1,0 +1,403 @@
+//! What `Encoder` of the Python package calls: rows of a request as what a batch of training is.
+//!
+//! - `conform` makes Arrow columns of a request those of training, `objects` Python's objects, such as those of JSON.
+//! - `described` has the schema of training as texts and numbers, and back.
+
+mod conform;
+pub(super) mod described;
+mod objects;
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, StructArray};
+use arrow_schema::{DataType, Field, FieldRef, Schema};
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use self::conform::{Misfit, conformed, nulls};
+use self::objects::{Cell, Cells, mapped, present};
+use super::args::{self, ColumnsArg, DtypeArg, Items, NullsArg, OrderArg, PhysicalArg};
+use super::array::PyArray;
+use super::batches::errors::{not_opened, refused};
+use super::batches::forms::{FormsArg, into_python};
+use super::describe::described;
+use super::dlpack::request::CopyArg;
+use super::errors::Wishes;
+use super::field::PyField;
+use super::runtime::unlocked;
+use super::source;
+use crate::Error;
+use crate::batches::{BatchOptions, Encoder, Form};
+use crate::chunks::batch;
+
+/// Makes of rows what a batch of the same options is.
+#[pyclass(name = "_Encoder", module = "arrow_dlpack._core", frozen)]
+pub(super) struct PyEncoder {
+    encoder: Encoder,
+    /// Of each column what a request is made to be: that of training, of categories that of the values.
+    columns: Vec<Column>,
+    labels: usize,
+    wishes: Wishes,
+}
+
+struct Column {
+    field: FieldRef,
+    /// Whether rows may lack it, which are null there.
+    may_lack: bool,
+    is_coded: bool,
+}
+
+/// A column of a request: its values and the field that it has there.
+type Found = (ArrayRef, FieldRef);
+
+#[pymethods]
+impl PyEncoder {
+    /// schema: of the columns in training. may_lack: names of those that requests may lack.
+    #[new]
+    #[pyo3(signature = (schema, /, *, columns, labels, as_matrix, dtype, nulls, copy, physical, forms, may_lack))]
+    #[expect(clippy::too_many_arguments, reason = "keywords")]
+    fn new(
+        schema: &Bound<'_, PyAny>,
+        columns: Option<ColumnsArg>,
+        labels: Items<String>,
+        as_matrix: bool,
+        dtype: Option<DtypeArg>,
+        nulls: NullsArg,
+        copy: Option<CopyArg>,
+        physical: PhysicalArg,
+        forms: Option<FormsArg>,
+        may_lack: Items<String>,
+    ) -> PyResult<Self> {
+        let field = source::field(schema, None)?;
+        let DataType::Struct(fields) = field.data_type() else {
+            return Err(PyTypeError::new_err("schema must be one of a table"));
+        };
+        let schema = Schema::new_with_metadata(fields.clone(), field.metadata().clone());
+        let mut options = BatchOptions::default()
+            .with_matrix(as_matrix)
+            .with_export(args::export_options(copy, nulls, dtype, OrderArg::default(), physical));
+        options.columns = columns.map(|columns| columns.0);
+        options.labels = labels.0;
+        options.column_options = forms.map(|forms| forms.0).unwrap_or_default();
+        let encoder = Encoder::try_new(&schema, &options);
+        let encoder = encoder.map_err(|error| not_opened(error, &options))?;
+        let is_coded = |name: &str| {
+            let own = options.column_options.iter().rev().find(|(own, _)| own == name);
+            own.is_some_and(|(_, own)| matches!(own.form, Form::Categories(_)))
+        };
+        let column = |field: &FieldRef| {
+            let is_coded = is_coded(field.name());
+            let values = if is_coded { of_values(field) } else { Arc::clone(field) };
+            Column { may_lack: may_lack.0.contains(field.name()), is_coded, field: values }
+        };
+        let columns: Vec<_> = encoder.schema().fields().iter().map(column).collect();
+        let (labels, wishes) = (options.labels.len(), Wishes::of(&options));
+        Ok(Self { encoder, columns, labels, wishes })
+    }
+
+    /// What a batch of these rows is; with `label` the pair of features and labels.
+    fn encode<'py>(&self, rows: &Bound<'py, PyAny>, label: bool) -> PyResult<Bound<'py, PyAny>> {
+        let py = rows.py();
+        let wanted = match label {
+            true => &self.columns[..],
+            false => &self.columns[..self.columns.len() - self.labels],
+        };
+        let (found, count) = match (rows.cast::<PyDict>(), listed(rows)) {
+            (Ok(columns), _) => of_columns(columns, wanted)?,
+            (_, Some(rows)) => of_rows(py, &rows, wanted)?,
+            _ => of_table(rows, wanted)?,
+        };
+        let nbytes = found.iter().map(|(array, _)| array.get_buffer_memory_size()).sum();
+        let made = unlocked(py, nbytes, || self.encoder.encode_columns(found, count, label));
+        into_python(py, made.map_err(|error| refused(error, &self.wishes))?)
+    }
+
+    /// The columns that are read, with their types in training; the labels are the last ones.
+    #[getter]
+    fn schema(&self) -> PyField {
+        let fields = self.encoder.schema().fields().clone();
+        PyField(Arc::new(Field::new("", DataType::Struct(fields), false)))
+    }
+}
+
+impl Column {
+    fn conformed(&self, array: &ArrayRef, field: &FieldRef) -> PyResult<Found> {
+        let is_found_as_it_is = |of: &DataType| match of {
+            DataType::Dictionary(_, values) => **values == *self.field.data_type(),
+            _ => false,
+        };
+        if self.is_coded && is_found_as_it_is(field.data_type()) {
+            return Ok((
+                Arc::clone(array),
+                Arc::new(field.as_ref().clone().with_name(self.field.name())),
+            ));
+        }
+        let made = conformed(array, field, &self.field);
+        let made = made.map_err(|misfit| misfit.of_column(self.field.name()))?;
+        Ok((made, Arc::clone(&self.field)))
+    }
+
+    fn nulls(&self, rows: usize) -> PyResult<Found> {
+        let made = nulls(self.field.data_type(), rows);
+        let made = made.map_err(|misfit: Misfit| misfit.of_column(self.field.name()))?;
+        Ok((made, Arc::clone(&self.field)))
+    }
+}
+
+/// The values of a dictionary, or of runs, in place of it.
+fn of_values(field: &FieldRef) -> FieldRef {
+    let values = match field.data_type() {
+        DataType::Dictionary(_, values) => DataType::clone(values),
+        DataType::RunEndEncoded(_, values) => values.data_type().clone(),
+        _ => return Arc::clone(field),
+    };
+    Arc::new(Field::clone(field).with_data_type(values))
+}
+
+/// Rows that are Arrow data.
+fn of_table(rows: &Bound<'_, PyAny>, wanted: &[Column]) -> PyResult<(Vec<Found>, usize)> {
+    let py = rows.py();
+    // Which of the columns is the head of a path, or is missing, is known when all are.
+    let is_known = |column: &Column| !column.may_lack && !column.field.name().contains('.');
+    let names: Vec<_> = wanted.iter().map(|column| column.field.name().clone()).collect();
+    let names = wanted.iter().all(is_known).then_some(&names[..]);
+    let (array, field) = source::import(rows, names)?.into_array(py)?;
+    let DataType::Struct(fields) = field.data_type() else {
+        return Err(PyTypeError::new_err(format!(
+            "rows must be a table, a frame, a dict of columns or a list of dicts, got {}",
+            described(rows)
+        )));
+    };
+    let count = array.len();
+    let table = StructArray::from(batch(&array, &Schema::new(fields.clone()))?);
+    let (mut found, mut missing) = (Vec::with_capacity(wanted.len()), Vec::new());
+    for column in wanted {
+        match at_path(&table, column.field.name())? {
+            Some((array, field)) => found.push(column.conformed(&array, &field)?),
+            None if column.may_lack => found.push(column.nulls(count)?),
+            None => missing.push(column.field.name().clone()),
+        }
+    }
+    match missing.is_empty() {
+        true => Ok((found, count)),
+        false => {
+            let names = fields.iter().map(|field| field.name().clone()).collect();
+            Err(Error::NoSuchColumns { missing, names }.into())
+        }
+    }
+}
+
+/// The column of a name, or the field of structs at a path; null where a struct is.
+fn at_path(table: &StructArray, path: &str) -> PyResult<Option<Found>> {
+    let fields = table.fields();
+    let named = |name: &str| {
+        let mut found = fields.iter().enumerate().filter(|(_, field)| field.name() == name);
+        match (found.next(), found.next()) {
+            (Some(_), Some(_)) => {
+                Err(PyKeyError::new_err(format!("several columns are called {name:?}")))
+            }
+            (Some((at, field)), None) => {
+                Ok(Some((Arc::clone(table.column(at)), Arc::clone(field))))
+            }
+            _ => Ok(None),
+        }
+    };
+    if let Some(found) = named(path)? {
+        return Ok(Some(found));
+    }
+    for (end, _) in path.rmatch_indices('.') {
+        let Some((array, field)) = named(&path[..end])? else { continue };
+        let DataType::Struct(inner) = field.data_type() else { return Ok(None) };
+        let inner = StructArray::from(batch(&array, &Schema::new(inner.clone()))?);
+        return at_path(&inner, &path[end + 1..]);
+    }
+    Ok(None)
+}
+
+/// The items of a list or tuple.
+fn listed<'py>(object: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+    match (object.cast::<PyList>(), object.cast::<PyTuple>()) {
+        (Ok(list), _) => Some(list.iter().collect()),
+        (_, Ok(tuple)) => Some(tuple.iter().collect()),
+        _ => None,
+    }
+}
+
+/// Rows that are dicts.
+fn of_rows<'py>(
+    py: Python<'py>,
+    rows: &[Bound<'py, PyAny>],
+    wanted: &[Column],
+) -> PyResult<(Vec<Found>, usize)> {
+    let mut found = Vec::with_capacity(wanted.len());
+    for column in wanted {
+        let name = column.field.name();
+        let mut cells: Vec<Cell<'_>> = Vec::with_capacity(rows.len());
+        for (at, row) in rows.iter().enumerate() {
+            match at_keys(row, name)? {
+                Some(value) => cells.push(present(value)),
+                None if column.may_lack => cells.push(None),
+                None => return Err(PyKeyError::new_err(format!("row {at} has no {name:?}"))),
+            }
+        }
+        let place = |at: usize| format!("row {at}, column {name:?}: ");
+        let array = Cells { cells: &cells, place: &place }.array(py, &column.field)?;
+        found.push((array, Arc::clone(&column.field)));
+    }
+    Ok((found, rows.len()))
+}
+
+/// The value of a key, or of keys within dicts at a path; null where a dict is.
+fn at_keys<'py>(row: &Bound<'py, PyAny>, path: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if let Some(value) = mapped(row, path)? {
+        return Ok(Some(value));
+    }
+    for (end, _) in path.rmatch_indices('.') {
+        match mapped(row, &path[..end])? {
+            Some(inner) if inner.is_none() => return Ok(Some(inner)),
+            Some(inner) => return at_keys(&inner, &path[end + 1..]),
+            None => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Columns by their names: Arrow data, tensors, or lists of Python's objects.
+fn of_columns(columns: &Bound<'_, PyDict>, wanted: &[Column]) -> PyResult<(Vec<Found>, usize)> {
+    let py = columns.py();
+    let (mut found, mut missing) = (Vec::with_capacity(wanted.len()), Vec::new());
+    let mut rows: Option<(String, usize)> = None;
+    for column in wanted {
+        let name = column.field.name();
+        let Some((values, path)) = at_head(columns, name)? else {
+            match column.may_lack {
+                true => missing.push(found.len()),
+                false => {
+                    let known = columns.keys();
+                    return Err(PyKeyError::new_err(format!("no column {name:?} among {known}")));
+                }
+            }
+            found.push(column.nulls(0)?);
+            continue;
+        };
+        let made = of_column(py, &values, path, column)?;
+        let count = made.0.len();
+        let (first, expected) = rows.get_or_insert_with(|| (name.clone(), count));
+        if *expected != count {
+            return Err(PyValueError::new_err(format!(
+                "column {name:?} has {count} rows, and column {first:?} has {expected}"
+            )));
+        }
+        found.push(made);
+    }
+    let count = rows.map_or(0, |(_, count)| count);
+    for at in missing {
+        found[at] = wanted[at].nulls(count)?;
+    }
+    Ok((found, count))
+}
+
+/// The column of a name, or the one that a path begins with, and what is left of the path.
+fn at_head<'py, 'a>(
+    columns: &Bound<'py, PyDict>,
+    path: &'a str,
+) -> PyResult<Option<(Bound<'py, PyAny>, Option<&'a str>)>> {
+    if let Some(values) = columns.get_item(path)? {
+        return Ok(Some((values, None)));
+    }
+    for (end, _) in path.rmatch_indices('.') {
+        if let Some(values) = columns.get_item(&path[..end])? {
+            return Ok(Some((values, Some(&path[end + 1..]))));
+        }
+    }
+    Ok(None)
+}
+
+/// path: of the values within structs, or within dicts.
+fn of_column<'py>(
+    py: Python<'py>,
+    values: &Bound<'py, PyAny>,
+    path: Option<&str>,
+    column: &Column,
+) -> PyResult<Found> {
+    let name = column.field.name();
+    let of_cells = |items: Vec<Bound<'py, PyAny>>| -> PyResult<Found> {
+        let mut cells: Vec<Cell<'_>> = Vec::with_capacity(items.len());
+        for (at, item) in items.into_iter().enumerate() {
+            let cell = match path {
+                Some(path) if !item.is_none() => at_keys(&item, path)?
+                    .ok_or_else(|| PyKeyError::new_err(format!("row {at} has no {name:?}")))?,
+                _ => item,
+            };
+            cells.push(present(cell));
+        }
+        let place = |at: usize| format!("row {at}, column {name:?}: ");
+        let array = Cells { cells: &cells, place: &place }.array(py, &column.field)?;
+        Ok((array, Arc::clone(&column.field)))
+    };
+    if let Some(items) = listed(values) {
+        return of_cells(items);
+    }
+    let has = |method: &str| values.hasattr(method);
+    if has("__arrow_c_array__")? || has("__arrow_c_stream__")? {
+        let (array, field) = source::import(values, None)?.into_array(py)?;
+        let Some(path) = path else { return column.conformed(&array, &field) };
+        let found = match field.data_type() {
+            DataType::Struct(inner) => {
+                let table = batch(&array, &Schema::new(inner.clone()))?;
+                at_path(&StructArray::from(table), path)?
+            }
+            _ => None,
+        };
+        let none = || PyKeyError::new_err(format!("no column {name:?}: {field} has no {path:?}"));
+        let (array, field) = found.ok_or_else(none)?;
+        return column.conformed(&array, &field);
+    }
+    let is_object = || -> PyResult<bool> {
+        let kind = values.getattr("dtype")?.getattr("kind")?;
+        Ok(matches!(&*kind.str()?.to_string(), "O" | "U" | "T" | "S"))
+    };
+    if has("tolist")? && is_object().unwrap_or(false) {
+        let items = values.call_method0("tolist")?;
+        return of_cells(listed(&items).unwrap_or_default());
+    }
+    if has("__dlpack__")? {
+        let array = PyArray::from_dlpack(values, None, None, None, None)?;
+        let (array, field) = array.into_inner();
+        return column.conformed(&array, &field);
+    }
+    Err(PyTypeError::new_err(format!(
+        "column {name:?} must be a list, a tensor or Arrow data, got {}: one row is [row], a list of one dict",
+        described(values)
+    )))
+}
+
+/// Words, which are Python's objects, as an array of the type of a column's values. Binaries of another width than the type
+/// has are null.
+#[pyfunction]
+#[pyo3(signature = (words, schema, name, /))]
+pub(super) fn _words(
+    words: &Bound<'_, PyList>,
+    schema: &Bound<'_, PyAny>,
+    name: &str,
+) -> PyResult<PyArray> {
+    let field = source::field(schema, None)?;
+    let DataType::Struct(fields) = field.data_type() else {
+        return Err(PyTypeError::new_err("schema must be one of a table"));
+    };
+    let Some((_, field)) = fields.find(name) else {
+        return Err(PyKeyError::new_err(format!("the schema has no column {name:?}")));
+    };
+    let field = of_values(field);
+    let is_of_width = |word: &Bound<'_, PyAny>| match field.data_type() {
+        DataType::FixedSizeBinary(width) => {
+            word.len().map_or(true, |len| i32::try_from(len) == Ok(*width))
+        }
+        _ => true,
+    };
+    let cells: Vec<Cell<'_>> = words.iter().map(|word| Some(word).filter(is_of_width)).collect();
+    let place = |at: usize| format!("word {at} of column {name:?}: ");
+    let array = Cells { cells: &cells, place: &place }.array(words.py(), &field)?;
+    Ok(PyArray::try_new(array, Arc::new(Field::clone(&field).with_nullable(true)))?)
+}

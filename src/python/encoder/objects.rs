@@ -1,0 +1,690 @@
+//! Columns of Python's objects, such as the values of a JSON request, as the types that the encoder was trained with.
+//!
+//! A value is taken only if it is the same one there: 7.5 is no integer, 2**53 + 1 no float64, True no number, and no text is
+//! read as a number or a time. Floats are rounded to float32, because Python has no others.
+
+use std::sync::Arc;
+
+use arrow_array::types::{self, ArrowPrimitiveType, DecimalType};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, LargeBinaryArray, LargeStringArray, PrimitiveArray, make_array,
+    new_null_array,
+};
+use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, i256};
+use arrow_data::ArrayData;
+use arrow_schema::{DataType, Field, FieldRef, Fields, TimeUnit};
+use half::f16;
+use pyo3::exceptions::{PyKeyError, PyMemoryError, PyTypeError, PyValueError};
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple,
+};
+use pyo3::{intern, prelude::*};
+
+use crate::extension::Extension;
+use crate::python::arrow::casts::cast;
+use crate::python::describe::{described, type_name};
+use crate::{alloc, chunks::checked};
+
+/// A value of a column, or `None` for a null.
+pub(super) type Cell<'py> = Option<Bound<'py, PyAny>>;
+
+/// The values of one column, of which row is asked for in errors.
+pub(super) struct Cells<'a, 'py> {
+    pub(super) cells: &'a [Cell<'py>],
+    /// What precedes the problem in a message, for the cell of this number.
+    pub(super) place: &'a dyn Fn(usize) -> String,
+}
+
+impl<'py> Cells<'_, 'py> {
+    /// The column as an array of the field's type.
+    pub(super) fn array(&self, py: Python<'py>, field: &Field) -> PyResult<ArrayRef> {
+        let storage = field.data_type();
+        if let Ok(Some(extension)) = Extension::of(field) {
+            match extension {
+                Extension::Bool8 => {
+                    let bools = self.array(py, &Field::new("", DataType::Boolean, true))?;
+                    return cast(&bools, storage).map_err(PyValueError::new_err);
+                }
+                Extension::FixedShapeTensor { shape, dimensions }
+                    if dimensions.order(shape.len()).is_sorted() =>
+                {
+                    return self.tensors(py, storage, &shape);
+                }
+                _ => {}
+            }
+        }
+        match storage {
+            DataType::Null => {
+                self.read(&|_| Err::<i128, _>(Misread::Type))?;
+                Ok(new_null_array(storage, self.cells.len()))
+            }
+            DataType::Boolean => {
+                let (values, nulls) = self.read(&|cell| truth(cell))?;
+                Ok(Arc::new(BooleanArray::new(values.into(), nulls)))
+            }
+            text if text.is_string() || text.is_binary() => self.texts(field),
+            time if time.is_temporal() => self.times(py, time),
+            number if number.is_numeric() => self.numbers(number),
+            DataType::List(item)
+            | DataType::LargeList(item)
+            | DataType::ListView(item)
+            | DataType::LargeListView(item) => self.lists(py, storage, item),
+            DataType::FixedSizeList(item, size) => {
+                let shape = [i64::from(*size)];
+                self.fixed_size(py, storage, item, &shape)
+            }
+            DataType::Struct(fields) => self.structs(py, storage, fields),
+            DataType::Dictionary(_, values) => {
+                let values = self.array(py, &Field::new("", DataType::clone(values), true))?;
+                cast(&values, storage).map_err(PyValueError::new_err)
+            }
+            other => Err(self.no_objects(other)),
+        }
+    }
+
+    #[cold]
+    fn no_objects(&self, storage: &DataType) -> PyErr {
+        let place = (self.place)(0);
+        PyTypeError::new_err(format!(
+            "{place}Python's objects become no {storage}: pass Arrow data"
+        ))
+    }
+
+    fn numbers(&self, storage: &DataType) -> PyResult<ArrayRef> {
+        macro_rules! integers {
+            ($($type:ident)*) => {
+                match storage {
+                    $(kind if *kind == types::$type::DATA_TYPE => return self.primitive::<types::$type>(kind, |cell| {
+                        let value = integer(cell)?;
+                        value.try_into().map_err(|_| Misread::Value(String::new()))
+                    }),)*
+                    _ => {}
+                }
+            };
+        }
+        integers!(Int8Type Int16Type Int32Type Int64Type UInt8Type UInt16Type UInt32Type UInt64Type);
+        match storage {
+            DataType::Float16 => self.primitive::<types::Float16Type>(storage, |cell| {
+                float(cell, |value| f64::from(f16::from_f64(value)), f16::from_f64)
+            }),
+            DataType::Float32 => self.primitive::<types::Float32Type>(storage, |cell| {
+                float(cell, |value| f64::from(single(value)), single)
+            }),
+            DataType::Float64 => {
+                self.primitive::<types::Float64Type>(storage, |cell| float(cell, |x| x, |x| x))
+            }
+            DataType::Decimal32(precision, scale) => {
+                self.decimals::<types::Decimal32Type>(*precision, *scale, |value| {
+                    value.to_i128().and_then(|value| value.try_into().ok())
+                })
+            }
+            DataType::Decimal64(precision, scale) => {
+                self.decimals::<types::Decimal64Type>(*precision, *scale, |value| {
+                    value.to_i128().and_then(|value| value.try_into().ok())
+                })
+            }
+            DataType::Decimal128(precision, scale) => {
+                self.decimals::<types::Decimal128Type>(*precision, *scale, |value| value.to_i128())
+            }
+            DataType::Decimal256(precision, scale) => {
+                self.decimals::<types::Decimal256Type>(*precision, *scale, Some)
+            }
+            other => Err(self.no_objects(other)),
+        }
+    }
+
+    fn texts(&self, field: &Field) -> PyResult<ArrayRef> {
+        let storage = field.data_type();
+        match storage {
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+                let (texts, nulls) = self.read(&text)?;
+                let (offsets, bytes) = joined(texts.iter().map(|text| text.as_bytes()))?;
+                let made = || LargeStringArray::try_new(offsets, bytes, nulls);
+                cast(&checked(made)?, storage).map_err(PyValueError::new_err)
+            }
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+                let (binaries, nulls) = self.read(&binary)?;
+                let (offsets, bytes) = joined(binaries.iter().map(Vec::as_slice))?;
+                let made = || LargeBinaryArray::try_new(offsets, bytes, nulls);
+                cast(&checked(made)?, storage).map_err(PyValueError::new_err)
+            }
+            DataType::FixedSizeBinary(size) => {
+                let is_uuid = field.extension_type_name() == Some("arrow.uuid");
+                let width = usize::try_from(*size).unwrap_or(0);
+                let (binaries, nulls) = self.read(&|cell| {
+                    let bytes = match cell.getattr_opt(intern!(cell.py(), "bytes")).ok().flatten() {
+                        Some(bytes) if is_uuid => binary(&bytes)?,
+                        _ => binary(cell)?,
+                    };
+                    if bytes.len() == width {
+                        Ok(bytes)
+                    } else {
+                        Err(Misread::Value(String::new()))
+                    }
+                })?;
+                let mut bytes = alloc::reserved(width.saturating_mul(binaries.len()))?;
+                for binary in &binaries {
+                    bytes.extend_from_slice(binary);
+                    bytes.resize(bytes.len() + width - binary.len(), 0);
+                }
+                self.made(storage, nulls, vec![Buffer::from_vec(bytes)], Vec::new())
+            }
+            other => Err(self.no_objects(other)),
+        }
+    }
+
+    fn times(&self, py: Python<'py>, storage: &DataType) -> PyResult<ArrayRef> {
+        match storage {
+            DataType::Date32 => {
+                self.primitive::<types::Date32Type>(storage, |cell| fitting(days(cell)?))
+            }
+            DataType::Date64 => self.primitive::<types::Date64Type>(storage, |cell| {
+                fitting(days(cell)?.checked_mul(86_400_000).ok_or(Misread::Type)?)
+            }),
+            DataType::Time32(unit) | DataType::Time64(unit) => {
+                let per_second = per_second(*unit);
+                let read = |cell: &Bound<'py, PyAny>| exact(time_of_day(cell)?, per_second);
+                match unit {
+                    TimeUnit::Second => self
+                        .primitive::<types::Time32SecondType>(storage, |cell| fitting(read(cell)?)),
+                    TimeUnit::Millisecond => self
+                        .primitive::<types::Time32MillisecondType>(storage, |cell| {
+                            fitting(read(cell)?)
+                        }),
+                    TimeUnit::Microsecond => self
+                        .primitive::<types::Time64MicrosecondType>(storage, |cell| {
+                            fitting(read(cell)?)
+                        }),
+                    TimeUnit::Nanosecond => self
+                        .primitive::<types::Time64NanosecondType>(storage, |cell| {
+                            fitting(read(cell)?)
+                        }),
+                }
+            }
+            DataType::Timestamp(unit, zone) => {
+                let epoch = epoch(py, zone.is_some())?;
+                let read = |cell: &Bound<'py, PyAny>| -> Read<i64> {
+                    fitting(exact(since(cell, &epoch, zone.is_some())?, per_second(*unit))?)
+                };
+                self.integers_of_64_bits(storage, read)
+            }
+            DataType::Duration(unit) => {
+                let read = |cell: &Bound<'py, PyAny>| -> Read<i64> {
+                    if !is_of(cell, "datetime", "timedelta") {
+                        return Err(Misread::Type);
+                    }
+                    fitting(exact(nanoseconds(cell)?, per_second(*unit))?)
+                };
+                self.integers_of_64_bits(storage, read)
+            }
+            other => Err(self.no_objects(other)),
+        }
+    }
+
+    /// What `read` makes of each value that is not null, and where they are valid.
+    fn read<T: Default>(
+        &self,
+        read: &dyn Fn(&Bound<'py, PyAny>) -> Read<T>,
+    ) -> PyResult<(Vec<T>, Option<NullBuffer>)> {
+        let mut values = alloc::reserved(self.cells.len())?;
+        for (at, cell) in self.cells.iter().enumerate() {
+            values.push(match cell {
+                None => T::default(),
+                Some(cell) => read(cell).map_err(|misread| self.refused(at, cell, misread))?,
+            });
+        }
+        Ok((values, self.nulls()))
+    }
+
+    fn nulls(&self) -> Option<NullBuffer> {
+        let has_nulls = self.cells.iter().any(Option::is_none);
+        has_nulls.then(|| self.cells.iter().map(Option::is_some).collect())
+    }
+
+    #[cold]
+    fn refused(&self, at: usize, cell: &Bound<'py, PyAny>, misread: Misread) -> PyErr {
+        let (place, value) = ((self.place)(at), described(cell));
+        match misread {
+            Misread::Raised(error) => error,
+            Misread::Type => PyTypeError::new_err(format!(
+                "{place}{value} of type {} is none of the values of training",
+                type_name(cell)
+            )),
+            Misread::Value(why) => PyValueError::new_err(format!(
+                "{place}{value} does not fit the type of training{why}"
+            )),
+        }
+    }
+
+    fn primitive<T: ArrowPrimitiveType>(
+        &self,
+        storage: &DataType,
+        read: impl Fn(&Bound<'py, PyAny>) -> Read<T::Native>,
+    ) -> PyResult<ArrayRef> {
+        let (values, nulls) = self.read(&|cell| read(cell))?;
+        let array = PrimitiveArray::<T>::new(values.into(), nulls);
+        Ok(Arc::new(array.with_data_type(storage.clone())))
+    }
+
+    fn integers_of_64_bits(
+        &self,
+        storage: &DataType,
+        read: impl Fn(&Bound<'py, PyAny>) -> Read<i64>,
+    ) -> PyResult<ArrayRef> {
+        let (values, nulls) = self.read(&|cell| read(cell))?;
+        self.made(storage, nulls, vec![Buffer::from_vec(values)], Vec::new())
+    }
+
+    fn decimals<T: DecimalType>(
+        &self,
+        precision: u8,
+        scale: i8,
+        narrowed: impl Fn(i256) -> Option<T::Native>,
+    ) -> PyResult<ArrayRef> {
+        let (values, nulls) = self.read(&|cell| {
+            let value = decimal(cell, precision, scale)?;
+            narrowed(value).ok_or_else(|| Misread::Value(String::new()))
+        })?;
+        let array = PrimitiveArray::<T>::new(values.into(), nulls);
+        Ok(Arc::new(checked(|| array.with_precision_and_scale(precision, scale))?))
+    }
+
+    /// Lists of any layout of different lengths.
+    fn lists(&self, py: Python<'py>, storage: &DataType, item: &FieldRef) -> PyResult<ArrayRef> {
+        let (rows, nulls) = self.read(&items_of)?;
+        let (mut ends, mut end) = (vec![0i64], 0i64);
+        let mut all = Vec::new();
+        for row in rows {
+            end += i64::try_from(row.len()).unwrap_or(i64::MAX);
+            ends.push(end);
+            all.try_reserve(row.len()).map_err(|_| too_long())?;
+            all.extend(row);
+        }
+        let row_of = |item: usize| {
+            let item = i64::try_from(item).unwrap_or(i64::MAX);
+            ends.partition_point(|&end| end <= item) - 1
+        };
+        let place = |at: usize| {
+            let row = row_of(at);
+            let first = usize::try_from(ends[row]).unwrap_or(0);
+            format!("{}item {}: ", (self.place)(row), at - first)
+        };
+        let values = Cells { cells: &all, place: &place }.array(py, item)?;
+        let large = DataType::LargeList(Arc::clone(item));
+        let offsets = vec![Buffer::from_slice_ref(&ends)];
+        let made = self.made(&large, nulls, offsets, vec![values.to_data()])?;
+        match large == *storage {
+            true => Ok(made),
+            false => cast(&made, storage).map_err(PyValueError::new_err),
+        }
+    }
+
+    /// Lists whose nested items have this shape, as rows of all of their values.
+    fn fixed_size(
+        &self,
+        py: Python<'py>,
+        storage: &DataType,
+        item: &FieldRef,
+        shape: &[i64],
+    ) -> PyResult<ArrayRef> {
+        let size: usize = shape.iter().map(|&extent| extent.as_usize()).product();
+        let (rows, nulls) = self.read(&|cell| {
+            let mut flat = Vec::new();
+            flatten(cell, shape, &mut flat)?;
+            Ok(flat)
+        })?;
+        let mut all = alloc::reserved(size.saturating_mul(rows.len()))?;
+        for mut row in rows {
+            row.resize_with(size, || None);
+            all.append(&mut row);
+        }
+        let place = |at: usize| {
+            let row = at / size.max(1);
+            format!("{}item {}: ", (self.place)(row), at - row * size)
+        };
+        let values = Cells { cells: &all, place: &place }.array(py, item)?;
+        self.made(storage, nulls, Vec::new(), vec![values.to_data()])
+    }
+
+    fn tensors(&self, py: Python<'py>, storage: &DataType, shape: &[i64]) -> PyResult<ArrayRef> {
+        match storage {
+            DataType::FixedSizeList(item, _) => self.fixed_size(py, storage, item, shape),
+            other => Err(PyTypeError::new_err(format!("tensors are not stored as {other}"))),
+        }
+    }
+
+    fn structs(&self, py: Python<'py>, storage: &DataType, fields: &Fields) -> PyResult<ArrayRef> {
+        let mut columns = Vec::with_capacity(fields.len());
+        for field in fields {
+            let name = field.name();
+            let (cells, _) = self.read(&|cell| match mapped(cell, name)? {
+                Some(value) => Ok((!value.is_none()).then_some(value)),
+                None => Err(Misread::Raised(PyKeyError::new_err(name.clone()))),
+            })?;
+            let place = |at: usize| format!("{}key {name:?}: ", (self.place)(at));
+            columns.push(Cells { cells: &cells, place: &place }.array(py, field)?.to_data());
+        }
+        self.made(storage, self.nulls(), Vec::new(), columns)
+    }
+
+    fn made(
+        &self,
+        storage: &DataType,
+        nulls: Option<NullBuffer>,
+        buffers: Vec<Buffer>,
+        children: Vec<ArrayData>,
+    ) -> PyResult<ArrayRef> {
+        let data = ArrayData::builder(storage.clone()).len(self.cells.len()).nulls(nulls);
+        let data = data.buffers(buffers).child_data(children);
+        Ok(checked(|| Ok(make_array(data.build()?)))?)
+    }
+}
+
+/// Why a value is refused.
+enum Misread {
+    /// It is of another kind.
+    Type,
+    /// It is another value there, and perhaps why.
+    Value(String),
+    Raised(PyErr),
+}
+
+impl From<PyErr> for Misread {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
+    }
+}
+
+type Read<T> = Result<T, Misread>;
+
+fn too_long() -> PyErr {
+    PyMemoryError::new_err("the lists do not fit memory")
+}
+
+/// A number of Python's; of NumPy's, or another library's, the one of Python's that its `item()` or `as_py()` is.
+fn plain<'py>(cell: &Bound<'py, PyAny>) -> Read<Bound<'py, PyAny>> {
+    let py = cell.py();
+    if cell.is_instance_of::<PyFloat>() || cell.is_instance_of::<PyInt>() {
+        return Ok(cell.clone());
+    }
+    for name in [intern!(py, "item"), intern!(py, "as_py")] {
+        if let Some(method) = cell.getattr_opt(name)? {
+            return method.call0().map_err(|_| Misread::Type);
+        }
+    }
+    Ok(cell.clone())
+}
+
+fn truth(cell: &Bound<'_, PyAny>) -> Read<bool> {
+    let cell = plain(cell)?;
+    match cell.is_instance_of::<PyBool>() {
+        true => Ok(cell.extract()?),
+        false => Err(Misread::Type),
+    }
+}
+
+fn integer(cell: &Bound<'_, PyAny>) -> Read<i128> {
+    let cell = plain(cell)?;
+    if cell.is_instance_of::<PyBool>() {
+        return Err(Misread::Type);
+    }
+    if cell.is_instance_of::<PyInt>() {
+        return cell.extract().map_err(|_| Misread::Value(String::new()));
+    }
+    if !cell.is_instance_of::<PyFloat>() {
+        return Err(Misread::Type);
+    }
+    let value: f64 = cell.extract()?;
+    // Every float of this size is whole, and i128 holds it.
+    let is_whole = value.fract() == 0.0 && value.abs() < 1e30;
+    #[expect(
+        clippy::as_conversions,
+        clippy::cast_possible_truncation,
+        reason = "whole, and in range"
+    )]
+    if is_whole {
+        Ok(value as i128)
+    } else {
+        Err(Misread::Value(", which is of integers".to_owned()))
+    }
+}
+
+#[expect(clippy::as_conversions, clippy::cast_possible_truncation, reason = "rounds")]
+fn single(value: f64) -> f32 {
+    value as f32
+}
+
+/// A float, rounded; of an integer the float that is equal.
+fn float<T>(
+    cell: &Bound<'_, PyAny>,
+    rounded: impl Fn(f64) -> f64,
+    made: impl Fn(f64) -> T,
+) -> Read<T> {
+    let cell = plain(cell)?;
+    if cell.is_instance_of::<PyBool>() {
+        return Err(Misread::Type);
+    }
+    if cell.is_instance_of::<PyInt>() {
+        let value: f64 = cell.extract().map_err(|_| Misread::Value(String::new()))?;
+        // Python compares them exactly.
+        return match value.is_finite() && cell.eq(rounded(value))? {
+            true => Ok(made(value)),
+            false => Err(Misread::Value(", which has no float that is equal".to_owned())),
+        };
+    }
+    if !cell.is_instance_of::<PyFloat>() {
+        return Err(Misread::Type);
+    }
+    let value: f64 = cell.extract()?;
+    match rounded(value).is_infinite() && value.is_finite() {
+        true => Err(Misread::Value(", in which it is infinite".to_owned())),
+        false => Ok(made(value)),
+    }
+}
+
+/// The digits of a decimal as an integer, with so many of them after the point.
+fn decimal(cell: &Bound<'_, PyAny>, precision: u8, scale: i8) -> Read<i256> {
+    let no = |why: &str| Misread::Value(why.to_owned());
+    let cell = if is_of(cell, "decimal", "Decimal") { cell.clone() } else { plain(cell)? };
+    let (negative, mut digits, exponent) = if is_of(&cell, "decimal", "Decimal") {
+        let (sign, digits, exponent): (u8, Vec<u8>, Bound<'_, PyAny>) =
+            cell.call_method0(intern!(cell.py(), "as_tuple"))?.extract()?;
+        let exponent: i64 = exponent.extract().map_err(|_| no(", which has no such value"))?;
+        (sign == 1, digits, exponent)
+    } else if cell.is_instance_of::<PyInt>() && !cell.is_instance_of::<PyBool>() {
+        let text = cell.str()?.to_string();
+        let digits = text.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
+        (text.starts_with('-'), digits, 0)
+    } else {
+        return Err(Misread::Type);
+    };
+    let leading = digits.iter().take_while(|&&digit| digit == 0).count();
+    digits.drain(..leading);
+    if digits.is_empty() {
+        return Ok(i256::ZERO);
+    }
+    let mut more = exponent + i64::from(scale);
+    while more < 0 && digits.last() == Some(&0) {
+        digits.pop();
+        more += 1;
+    }
+    let length = i64::try_from(digits.len()).unwrap_or(i64::MAX).saturating_add(more.max(0));
+    if more < 0 || length > i64::from(precision) {
+        return Err(no(", which has too many digits for it"));
+    }
+    digits.resize(usize::try_from(length).unwrap_or(0), 0);
+    let mut value = i256::ZERO;
+    for digit in digits {
+        value = value.wrapping_mul(i256::from_i128(10)).wrapping_add(i256::from_i128(digit.into()));
+    }
+    Ok(if negative { value.wrapping_neg() } else { value })
+}
+
+fn text(cell: &Bound<'_, PyAny>) -> Read<String> {
+    let text = cell.cast::<PyString>().map_err(|_| Misread::Type)?;
+    Ok(text
+        .to_str()
+        .map_err(|_| Misread::Value(", because it is not UTF-8".to_owned()))?
+        .to_owned())
+}
+
+fn binary(cell: &Bound<'_, PyAny>) -> Read<Vec<u8>> {
+    if let Ok(bytes) = cell.cast::<PyBytes>() {
+        return Ok(bytes.as_bytes().to_vec());
+    }
+    if cell.is_instance_of::<PyByteArray>() || cell.is_instance_of::<PyMemoryView>() {
+        let bytes = cell.py().get_type::<PyBytes>().call1((cell,))?;
+        return Ok(bytes.cast::<PyBytes>().map_err(|_| Misread::Type)?.as_bytes().to_vec());
+    }
+    Err(Misread::Type)
+}
+
+/// The bytes of all, and where each begins.
+fn joined<'a>(
+    parts: impl Iterator<Item = &'a [u8]> + Clone,
+) -> PyResult<(OffsetBuffer<i64>, Buffer)> {
+    let mut bytes = alloc::reserved(parts.clone().map(<[u8]>::len).sum())?;
+    let mut lengths = Vec::new();
+    for part in parts {
+        bytes.extend_from_slice(part);
+        lengths.push(part.len());
+    }
+    Ok((OffsetBuffer::from_lengths(lengths), Buffer::from_vec(bytes)))
+}
+
+/// Whether the object is of this class of a module that is imported, or of one that derives from it.
+fn is_of(cell: &Bound<'_, PyAny>, module: &str, class: &str) -> bool {
+    let found = || cell.is_instance(&cell.py().import(module)?.getattr(class)?);
+    found().unwrap_or(false)
+}
+
+fn per_second(unit: TimeUnit) -> i128 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+/// Nanoseconds in a unit of which a second has so many, if that is exact.
+fn exact(nanoseconds: i128, per_second: i128) -> Read<i128> {
+    let unit = 1_000_000_000 / per_second;
+    match nanoseconds % unit {
+        0 => Ok(nanoseconds / unit),
+        _ => Err(Misread::Value(", whose unit is longer".to_owned())),
+    }
+}
+
+fn fitting<T: TryFrom<i128>>(value: i128) -> Read<T> {
+    value.try_into().map_err(|_| Misread::Value(String::new()))
+}
+
+fn days(cell: &Bound<'_, PyAny>) -> Read<i128> {
+    /// 1970-01-01 by `date.toordinal`.
+    const EPOCH: i128 = 719_163;
+    if !is_of(cell, "datetime", "date") || is_of(cell, "datetime", "datetime") {
+        return Err(Misread::Type);
+    }
+    Ok(cell.call_method0(intern!(cell.py(), "toordinal"))?.extract::<i128>()? - EPOCH)
+}
+
+fn time_of_day(cell: &Bound<'_, PyAny>) -> Read<i128> {
+    let py = cell.py();
+    if !is_of(cell, "datetime", "time") || !cell.getattr(intern!(py, "tzinfo"))?.is_none() {
+        return Err(Misread::Type);
+    }
+    let part = |name: &str| cell.getattr(name)?.extract::<i128>();
+    let seconds = (part("hour")? * 60 + part("minute")?) * 60 + part("second")?;
+    Ok((seconds * 1_000_000 + part("microsecond")?) * 1_000)
+}
+
+/// 1970-01-01, of UTC where times have a zone.
+fn epoch(py: Python<'_>, has_zone: bool) -> PyResult<Bound<'_, PyAny>> {
+    let module = py.import(intern!(py, "datetime"))?;
+    let zone = if has_zone { Some(module.getattr("timezone")?.getattr("utc")?) } else { None };
+    module.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, zone))
+}
+
+/// Nanoseconds since the epoch.
+fn since(cell: &Bound<'_, PyAny>, epoch: &Bound<'_, PyAny>, has_zone: bool) -> Read<i128> {
+    let py = cell.py();
+    if !is_of(cell, "datetime", "datetime") {
+        return Err(Misread::Type);
+    }
+    let has_own = !cell.call_method0(intern!(py, "utcoffset"))?.is_none();
+    match (has_own, has_zone) {
+        (true, false) => Err(Misread::Value(", which has no zone".to_owned())),
+        (false, true) => Err(Misread::Value(", which has a zone".to_owned())),
+        _ => nanoseconds(&cell.sub(epoch)?),
+    }
+}
+
+/// Of a timedelta, pandas' too.
+fn nanoseconds(delta: &Bound<'_, PyAny>) -> Read<i128> {
+    let part = |name: &str| match delta.getattr_opt(name)? {
+        Some(part) => part.extract::<i128>(),
+        None => Ok(0),
+    };
+    let seconds = part("days")? * 86_400 + part("seconds")?;
+    Ok((seconds * 1_000_000 + part("microseconds")?) * 1_000 + part("nanoseconds")?)
+}
+
+/// The items of a list, a tuple or an array of NumPy's; `None` for each that is None.
+fn items_of<'py>(cell: &Bound<'py, PyAny>) -> Read<Vec<Cell<'py>>> {
+    if let Ok(list) = cell.cast::<PyList>() {
+        return Ok(list.iter().map(present).collect());
+    }
+    if let Ok(tuple) = cell.cast::<PyTuple>() {
+        return Ok(tuple.iter().map(present).collect());
+    }
+    let has_items = !cell.is_instance_of::<PyString>() && !cell.is_instance_of::<PyDict>();
+    match cell.getattr_opt(intern!(cell.py(), "tolist"))? {
+        Some(method) if has_items => match method.call0()?.cast::<PyList>() {
+            Ok(list) => Ok(list.iter().map(present).collect()),
+            Err(_) => Err(Misread::Type),
+        },
+        _ => Err(Misread::Type),
+    }
+}
+
+/// A value, `None` for Python's.
+pub(super) fn present(cell: Bound<'_, PyAny>) -> Cell<'_> {
+    (!cell.is_none()).then_some(cell)
+}
+
+/// Appends the values of nested lists of this shape, or of one flat list of all of them.
+fn flatten<'py>(cell: &Bound<'py, PyAny>, shape: &[i64], out: &mut Vec<Cell<'py>>) -> Read<()> {
+    let [extent, inner @ ..] = shape else {
+        out.push(present(cell.clone()));
+        return Ok(());
+    };
+    let items = items_of(cell)?;
+    if i64::try_from(items.len()) != Ok(*extent) {
+        return Err(Misread::Value(format!(
+            ", whose rows have shape {shape:?}: it has {} items",
+            items.len()
+        )));
+    }
+    for item in items {
+        match item {
+            Some(item) => flatten(&item, inner, out)?,
+            None if inner.is_empty() => out.push(None),
+            None => return Err(Misread::Type),
+        }
+    }
+    Ok(())
+}
+
+/// The value of a key; `None` if there is none.
+pub(super) fn mapped<'py>(
+    row: &Bound<'py, PyAny>,
+    name: &str,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match row.cast::<PyDict>() {
+        Ok(dict) => dict.get_item(name),
+        Err(_) => {
+            Err(PyTypeError::new_err(format!("each row must be a dict, got {}", described(row))))
+        }
+    }
+}
