@@ -1668,7 +1668,7 @@ def test_a_filter_on_a_column_that_a_part_lacks_has_a_way_out(tmp_path, form):
         return {"tables": tables, "mix": mix, "files": tmp_path}[form]
 
     write(tmp_path, tables)
-    way = {"files": "pyarrow.dataset.dataset(paths, schema=...)"}.get(
+    way = {"files": "pyarrow.dataset.dataset(paths, schema=..., format=...)"}.get(
         form, 'table.append_column("z", pyarrow.nulls(len(table), type))'
     )
     with pytest.raises(KeyError, match=re.escape(way)):
@@ -1770,14 +1770,23 @@ def test_a_source_of_a_mix_that_lacks_a_column_is_named(tmp_path, form, turn, fi
     assert np.isnan(batch["x"]).sum() == 2 * files
 
 
-@pytest.mark.parametrize("form", ["parquet", "csv"])
-def test_the_way_out_of_a_mix_is_one_for_its_sources(tmp_path, form):
-    paths = [str(tmp_path / f"{at}.{form}") for at in range(2)]
-    for path, value in zip(paths, (1, "a"), strict=True):
-        (pa.csv.write_csv if form == "csv" else pq.write_table)(pa.table({"x": [value]}), path)
+@pytest.mark.parametrize(
+    ("form", "of"),
+    [(form, of) for form in ("parquet", "csv", "arrow") for of in ("files", "folders")]
+    + [(form, "names that do not tell the format") for form in ("parquet", "arrow")],
+)
+def test_the_way_out_of_a_mix_is_one_for_its_sources(tmp_path, form, of):
+    paths = []
+    write = {"parquet": pq.write_table, "csv": pyarrow.csv.write_csv}
+    for at, value in enumerate([1, "a"]):
+        folder = tmp_path / f"folder{at}"
+        folder.mkdir()
+        file = folder / ("rows" if of.startswith("names") else f"rows.{form}")
+        write.get(form, pyarrow.feather.write_feather)(pa.table({"x": [value]}), str(file))
+        paths.append(str(folder if of == "folders" else file))
     with pytest.raises(TypeError, match="source 0 of the Mix") as raised:
         list(Loader(Mix(dict.fromkeys(paths, 1)), columns={"x": AsArrow()}))
-    told = "..." if form == "parquet" else '..., format="csv"'
+    told = "..." if form == "parquet" else f'..., format="{form}"'
     way = told.replace("...", "schema=pyarrow.schema(...)")
     assert f": pyarrow.dataset.dataset(paths, {way}) reads all" in str(raised.value)
     schema = pa.schema({"x": pa.string()})
