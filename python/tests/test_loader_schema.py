@@ -498,7 +498,7 @@ def test_of_csv_the_first_blocks_decide_and_a_later_value_is_told(tmp_path):
     lines = "".join(f"{at},{'abc' if at == rows - 10 else at}\n" for at in range(rows))
     (tmp_path / "b.csv").write_text("x,y\n" + lines)
     for options in {}, {"shuffle": 10}, {"columns": ["y"]}, {"prefetch": 2}:
-        with pytest.raises(ValueError, match=r'b\.csv.*"y".*line 1999\d\d.*abc') as raised:
+        with pytest.raises(ValueError, match=r'b\.csv.*"y".*row 1999\d\d .*abc') as raised:
             list(Loader(str(tmp_path), batch_size=1000, **options))
         assert "a.csv" not in str(raised.value)
 
@@ -600,11 +600,24 @@ def test_columns_of_one_name_that_nobody_reads_do_not_matter(tmp_path):
             list(Loader(source, columns=["x"], batch_size=9))
 
 
+@pytest.mark.parametrize("wrong", ["bad,1", "1,2,3"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])
+def test_the_error_of_a_csv_value_says_what_its_row_counts(tmp_path, wrong, end):
+    """pyarrow counts rows, and a file has other numbers of lines."""
+    rows = [f"{at},{at}" for at in range(200_000)] + [wrong]
+    for before in "", end * 3:
+        (tmp_path / "a.csv").write_text(before + end.join(["x,y", *rows]) + end)
+        told = r"a\.csv: .* row 200002 \(the header counts, empty lines do not\): "
+        with pytest.raises(ValueError, match=told) as raised:
+            list(Loader(tmp_path, batch_size=10_000))
+        assert ('column "x": row' in str(raised.value)) == wrong.startswith("bad")
+
+
 def test_csv_in_a_mix_names_the_file(tmp_path):
     lines = "".join(f"{at}\n" for at in range(300_000))
     (tmp_path / "late.csv").write_text("x\n" + lines + "bad\n")
     mix = Mix([(str(tmp_path / "late.csv"), 1), (pa.table({"x": [1]}), 1)])
-    with pytest.raises(ValueError, match=r'late\.csv.*"x".*line 300002.*bad'):
+    with pytest.raises(ValueError, match=r'late\.csv.*"x".*row 300002 .*bad'):
         list(Loader(mix, batch_size=10_000))
 
 

@@ -665,7 +665,7 @@ def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> E
     number = re.search(r"In CSV column #(\d+): Row #(\d+)", text)
     if number is not None:
         name = fragment.physical_schema.names[int(number[1])]
-        text = text.replace(number[0], f'column "{name}", line {number[2]}') + (
+        text = text.replace(number[0], f'column "{name}": Row #{number[2]}') + (
             "; a file's first block decides its types: pyarrow.dataset.dataset(paths, "
             'format="csv", schema=...) says others, and a CsvFileFormat with null_values takes '
             "some texts for nulls"
@@ -677,6 +677,8 @@ def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> E
             f"dataset, and pyarrow casts it not: {text}; another schema=, or the path in place of "
             "the dataset, reads it"
         )
+    # pyarrow counts rows: texts may have ends of lines.
+    text = re.sub(r"Row #(\d+)", r"row \1 (the header counts, empty lines do not)", text, count=1)
     kind = type(error) if isinstance(error, OSError) else ValueError
     return kind(f"{fragment.path}: {text}")
 
