@@ -302,7 +302,7 @@ class Dataset(Source):
         ends, as far as that goes in a minute.
         """
         is_of_pyarrow = type(self._dataset).__module__.startswith("pyarrow")
-        if not _is_of_reading(error) or not is_of_pyarrow:
+        if not is_of_reading(error) or not is_of_pyarrow:
             return error
         fragments = self._read_footers or self._listed()
         fragments = [fragment for fragment in fragments if hasattr(fragment, "path")]
@@ -451,7 +451,7 @@ class Files(Dataset):
         return stamp is not None and stamp != self._stamped.get(path, stamp)
 
     def explained(self, error: Exception, query: Query) -> Exception:
-        if _is_of_reading(error) and (path := next(filter(self._is_replaced, self._stamped), None)):
+        if is_of_reading(error) and (path := next(filter(self._is_replaced, self._stamped), None)):
             return _replaced(path)
         if isinstance(error, KeyError):
             return of_key(error, [path for path, _ in self._files], self.names() or [])
@@ -640,7 +640,7 @@ def way_of_files(form: str) -> str:
     )
 
 
-def _is_of_reading(error: Exception) -> bool:
+def is_of_reading(error: Exception) -> bool:
     """Whether it comes from the data, rather than from what is made of it."""
     of_pyarrow = type(error).__module__.startswith("pyarrow")
     return of_pyarrow or isinstance(error, OSError) or str(error).startswith("the Arrow stream")
