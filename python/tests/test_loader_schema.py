@@ -1996,6 +1996,60 @@ def test_a_value_that_the_schema_of_a_dataset_makes_infinite_is_refused(tmp_path
         assert 1e300 in [row for batch in Loader(way, columns=["x"]) for row in batch["x"].tolist()]
 
 
+def in_structs(values):
+    return pa.StructArray.from_arrays([pa.array(range(len(values))), values], ["row", "a"])
+
+
+def in_maps(values):
+    offsets = pa.array(range(len(values) + 1), pa.int32())
+    return pa.MapArray.from_arrays(offsets, pa.array(["k"] * len(values)), values)
+
+
+NESTED = {
+    "in lists": (
+        lambda one: pa.ListArray.from_arrays(pa.array(range(len(one) + 1), pa.int32()), one),
+        pa.large_list(pa.float32()),
+    ),
+    "in lists of one length": (
+        lambda one: pa.FixedSizeListArray.from_arrays(one, 1),
+        pa.list_(pa.float32(), 1),
+    ),
+    "in structs": (in_structs, pa.struct({"a": pa.float32(), "row": pa.int64()})),
+    "in lists of structs": (
+        lambda one: pa.FixedSizeListArray.from_arrays(in_structs(one), 1),
+        pa.list_(pa.struct({"row": pa.int64(), "a": pa.float32()}), 1),
+    ),
+    "in maps": (in_maps, pa.map_(pa.string(), pa.float32())),
+    "in dictionaries": (pa.Array.dictionary_encode, pa.float32()),
+    "in texts": (lambda one: pa.array(map(str, one.to_pylist())), pa.float32()),
+    "in decimals": (lambda one: pa.array(map(int, one.to_pylist()), pa.decimal256(70)), None),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_a_value_within_another_that_the_schema_makes_infinite_is_refused(tmp_path, name):
+    make, kind = NESTED[name]
+    schema = pa.schema({"x": kind or pa.float32(), "row": pa.int64()})
+    values = [1.0, 1e39, -2.0]
+    table = pa.table({"x": make(pa.array(values)), "row": [0, 1, 2]})
+    ds.write_dataset(table, tmp_path / "a", format="ipc")
+    files = ds.dataset(tmp_path / "a", format="ipc", schema=schema)
+    told = r"a.part-0.arrow: column \"x\" is .* there and .*, which does not hold 1e\+39: another"
+    for options in {}, {"filter": pc.field("row") > 0}, {"shuffle": 2, "batch_size": 1}:
+        with pytest.raises(ValueError, match=told):
+            list(Loader(files, columns={"x": AsArrow()}, **options))
+    # Rows that are left out do not count, and infinite values stay.
+    expected = files.filter(pc.field("row") != 1).to_table()["x"].to_pylist()
+    kept = Loader(files, columns={"x": AsArrow()}, filter=pc.field("row") != 1)
+    assert [row for batch in kept for row in pa.array(batch["x"]).to_pylist()] == expected
+    if name != "in decimals":
+        table = pa.table({"x": make(pa.array([np.inf, 1.0])), "row": [0, 1]})
+        ds.write_dataset(table, tmp_path / "b", format="ipc")
+        files = ds.dataset(tmp_path / "b", format="ipc", schema=schema)
+        (batch,) = Loader(files, columns={"x": AsArrow()}, batch_size=9)
+        assert pa.array(batch["x"]).to_pylist() == files.to_table()["x"].to_pylist()
+
+
 @pytest.mark.parametrize(
     "where",
     [
