@@ -67,7 +67,8 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
     Without a seed PyTorch's generator decides the order: each epoch has another one, and
     torch.manual_seed makes a run repeat it; call it before the first epoch if the workers are
     persistent. With a seed the order follows from the number of the epoch too. Workers that are
-    started again for each epoch learn the number from set_epoch, or from ``Loader.torch``.
+    started again for each epoch learn the number from set_epoch, or from ``Loader.torch``; a state
+    that was loaded is gone on from once, and later epochs have its number, and all rows.
     Persistent ones count epochs themselves, and learn from set_epoch and load_state_dict, called
     between epochs in the process that has the DataLoader, what the next one is.
 
@@ -217,14 +218,17 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
             try:
                 batches = loader._iterate(framework)
             except OtherDataError:
+                self._notice.give_up()
                 raise  # by all workers, which keep the state
             except BaseException:
+                if worker.num_workers == 1:
+                    self._notice.give_up()
                 # Or the workers would count differently, and draw other orders from there on.
                 loader._advance(epoch)
                 self._notice.mark()
                 raise
             self._notice.mark()
-            return batches
+            return _tried(batches, self._notice) if worker.num_workers == 1 else batches
         except Exception as error:
             # Here it would end a worker that persists, without a word to the main process.
             return _failing(error)
@@ -249,8 +253,8 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
 _LIMIT = 2**17
 #: DataLoaders of one dataset, at most, whose workers agree on what they were told.
 _GROUPS = 64
-#: Bytes before that: four integers, and of each DataLoader four more.
-_HEADER = 8 * (4 + 4 * _GROUPS)
+#: Bytes before that: five integers, and of each DataLoader four more.
+_HEADER = 8 * (5 + 4 * _GROUPS)
 
 
 class _Notice:
@@ -268,6 +272,10 @@ class _Notice:
     the first worker of a DataLoader to begin an epoch writes down which notice that was, and the
     others heed no later one.
 
+    One epoch goes on from a state. The dataset that later workers are started with has it too, as
+    the main process does not see when they take it. So the first worker to do so writes down of
+    which DataLoader it is, and those of others begin the epoch of the state at its start.
+
     Each process writes to its own memory, or ranks that are started with one dataset would
     overwrite each other's notices. So what a process is started with has both: the memory of who
     started it, to read if it is a worker, and its own, for workers that it may have.
@@ -284,6 +292,8 @@ class _Notice:
         self._told: dict[str, tuple[float, Any]] = {}
         #: Epochs that this worker was asked for.
         self._asked = 0
+        #: Whether the last state was loaded by this worker, for itself alone.
+        self._has_own_state = False
         #: Whether the DataLoader counts the epochs of workers.
         self.is_counted = False
         self._allocate()
@@ -297,13 +307,17 @@ class _Notice:
     def tell(self, **news: Any) -> None:
         """``state=`` for `load_state_dict`, or None for no state any more; ``epoch=`` after it."""
         # StatefulDataLoader loads a state in each worker, for itself.
+        self._has_own_state |= "state" in news and get_worker_info() is not None
         if get_worker_info() is None and not self.is_counted:
+            if "state" in news:
+                self._offer()
             told = {} if "state" in news else self._told  # it says which epoch is next
             self._write(told | {name: (self._number + 1, what) for name, what in news.items()})
 
     def count(self, **news: Any) -> None:
         """Tells what the next epoch is. Each is told so, and workers repeat none that was not."""
         self.is_counted = True
+        self._offer()
         self._write({name: (math.inf, what) for name, what in news.items()})
 
     def _write(self, told: dict[str, tuple[float, Any]]) -> None:
@@ -339,6 +353,13 @@ class _Notice:
             return False
         return int(self._header(self._ours)[3]) == self._number + 1
 
+    @property
+    def is_resumed(self) -> bool:
+        """Whether workers of this process have gone on from the state that it loaded last."""
+        if self.is_counted or get_worker_info() is not None or self._pid != os.getpid():
+            return False
+        return bool(self._header(self._ours)[4])
+
     def heed(self, loader: Loader[Any], workers: int, worker: int | None) -> None:
         """Does in this worker what it was told since its last epoch; what cannot be done, again.
 
@@ -361,11 +382,37 @@ class _Notice:
                 loader._progress.drop()
                 if what is not None:
                     loader.load_state_dict(what)
-        if number > self._number:
+                self._has_own_state = False
+        is_handed = loader._progress.loaded is not None and not self._has_own_state
+        if is_handed and self._is_taken():
+            loader._progress.restart()
+        if is_handed or number > self._number:
             # All of them refuse a state of one of them, or the others would go on without it.
             loader._progress.check_workers(*loader._ranks(), workers)
         self._number = number
         loader._progress.check_part(share_of(*loader._ranks()))
+        if is_handed:
+            self._take()
+
+    def _offer(self) -> None:
+        """The state that is loaded now is one from which no workers have gone on."""
+        self.own()
+        self._header(self._ours)[4] = 0
+
+    def _is_taken(self) -> bool:
+        """Whether workers of another DataLoader go on from the state, or of another epoch's."""
+        memory = self._of_starter()
+        return memory is not None and self._header(memory)[4] not in (0, self._first())
+
+    def _take(self) -> None:
+        """The workers of this DataLoader go on from the state, if no others do."""
+        if (memory := self._of_starter()) is not None and not self._is_taken():
+            self._header(memory)[4] = self._first()
+
+    def give_up(self) -> None:
+        """They do not, after all: the next epoch tries again."""
+        if (memory := self._of_starter()) is not None and not self._is_taken():
+            self._header(memory)[4] = 0
 
     def start(self) -> None:
         """Before this process starts another one, which may be a worker."""
@@ -392,7 +439,9 @@ class _Notice:
 
     @staticmethod
     def _header(memory: torch.Tensor) -> torch.Tensor:
-        """The number of the last notice, the sizes of both, the mark of the workers, and cells."""
+        """The number of the last notice, the sizes of both, the mark of the workers, the DataLoader
+        whose workers took the state, and cells.
+        """
         return memory[:_HEADER].view(torch.int64)
 
     def _read(self, worker: int | None) -> tuple[int, dict[str, tuple[float, Any]]]:
@@ -400,7 +449,7 @@ class _Notice:
         if memory is None:
             return self._number, {}
         header = self._header(memory)
-        number = int(header[0]) if worker is None else self._agreed(header, worker)
+        number = int(header[0]) if worker is None else self._agreed(header)
         if number < max(self._number, 1):
             return self._number, {}
         start = _HEADER + number % 2 * _LIMIT
@@ -418,11 +467,15 @@ class _Notice:
             "set_epoch and load_state_dict between epochs"
         )
 
-    def _agreed(self, header: torch.Tensor, worker: int) -> int:
+    def _first(self) -> int:
+        """Tells the DataLoader of this worker: the number of its first one, of all started ones."""
+        return self._started - int(get_worker_info().id)
+
+    def _agreed(self, header: torch.Tensor) -> int:
         """The last notice when the first worker of the DataLoader began this epoch."""
-        first = self._started - worker
+        first = self._first()
         # By turns: one worker may begin the next epoch while another has yet to begin this one.
-        at = 4 + first % _GROUPS * 4 + self._asked % 2 * 2
+        at = 5 + first % _GROUPS * 4 + self._asked % 2 * 2
         epoch = (first << 32) + self._asked
         if int(header[at]) != epoch:
             header[at + 1] = header[0]
@@ -447,6 +500,19 @@ def _failing(error: Exception) -> Iterator[Any]:
     raise error
 
 
+def _tried(batches: Iterator[Any], notice: _Notice) -> Iterator[Any]:
+    """The batches of an only worker, whose state is tried again if the first of them fails."""
+    has_begun = False
+    try:
+        for batch in batches:
+            has_begun = True
+            yield batch
+    except Exception:
+        if not has_begun:
+            notice.give_up()
+        raise
+
+
 class EpochLoader(DataLoader[Any]):  # type: ignore[misc]  # Any to mypy
     """A DataLoader that counts epochs for its workers."""
 
@@ -454,6 +520,7 @@ class EpochLoader(DataLoader[Any]):  # type: ignore[misc]  # Any to mypy
         if self.num_workers == 0:
             return super().__iter__()  # type: ignore[no-any-return]
         loader = self.dataset.loader
+        loader._settle()
         loader._progress.check_workers(*loader._ranks(), self.num_workers)
         epoch = loader._progress.upcoming()
         # Each time: other DataLoaders of this loader count its epochs too.

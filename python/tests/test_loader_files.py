@@ -135,6 +135,16 @@ def test_the_files_own_column_wins(tmp_path):
     assert [batch["label"].tolist() for batch in loader] == [[1, 0, 1, 1]]
 
 
+def test_of_folders_with_one_key_the_outer_one_counts(tmp_path):
+    inner = tmp_path / "k=1" / "j=5" / "k=2"
+    inner.mkdir(parents=True)
+    pq.write_table(pa.table({"x": [0]}), inner / "a.parquet")
+    (batch,) = Loader(tmp_path, framework="numpy", batch_size=2)
+    table = ds.dataset(tmp_path, partitioning="hive").to_table()
+    assert {name: values.tolist() for name, values in batch.items()} == table.to_pydict()
+    assert list(batch) == table.column_names == ["x", "k", "j"]
+
+
 def test_keys_are_integers_texts_or_null(tmp_path):
     for name in "k=1", "k=__HIVE_DEFAULT_PARTITION__", "k=-5":
         (tmp_path / "a" / name).mkdir(parents=True)

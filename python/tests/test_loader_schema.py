@@ -498,7 +498,7 @@ def test_of_csv_the_first_blocks_decide_and_a_later_value_is_told(tmp_path):
     lines = "".join(f"{at},{'abc' if at == rows - 10 else at}\n" for at in range(rows))
     (tmp_path / "b.csv").write_text("x,y\n" + lines)
     for options in {}, {"shuffle": 10}, {"columns": ["y"]}, {"prefetch": 2}:
-        with pytest.raises(ValueError, match=r'b\.csv.*"y".*line 1999\d\d.*abc') as raised:
+        with pytest.raises(ValueError, match=r'b\.csv.*"y".*row 1999\d\d .*abc') as raised:
             list(Loader(str(tmp_path), batch_size=1000, **options))
         assert "a.csv" not in str(raised.value)
 
@@ -600,11 +600,24 @@ def test_columns_of_one_name_that_nobody_reads_do_not_matter(tmp_path):
             list(Loader(source, columns=["x"], batch_size=9))
 
 
+@pytest.mark.parametrize("wrong", ["bad,1", "1,2,3"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])
+def test_the_error_of_a_csv_value_says_what_its_row_counts(tmp_path, wrong, end):
+    """pyarrow counts rows, and a file has other numbers of lines."""
+    rows = [f"{at},{at}" for at in range(200_000)] + [wrong]
+    for before in "", end * 3:
+        (tmp_path / "a.csv").write_text(before + end.join(["x,y", *rows]) + end)
+        told = r"a\.csv: .* row 200002 \(the header counts, empty lines do not\): "
+        with pytest.raises(ValueError, match=told) as raised:
+            list(Loader(tmp_path, batch_size=10_000))
+        assert ('column "x": row' in str(raised.value)) == wrong.startswith("bad")
+
+
 def test_csv_in_a_mix_names_the_file(tmp_path):
     lines = "".join(f"{at}\n" for at in range(300_000))
     (tmp_path / "late.csv").write_text("x\n" + lines + "bad\n")
     mix = Mix([(str(tmp_path / "late.csv"), 1), (pa.table({"x": [1]}), 1)])
-    with pytest.raises(ValueError, match=r'late\.csv.*"x".*line 300002.*bad'):
+    with pytest.raises(ValueError, match=r'late\.csv.*"x".*row 300002 .*bad'):
         list(Loader(mix, batch_size=10_000))
 
 
@@ -1668,7 +1681,7 @@ def test_a_filter_on_a_column_that_a_part_lacks_has_a_way_out(tmp_path, form):
         return {"tables": tables, "mix": mix, "files": tmp_path}[form]
 
     write(tmp_path, tables)
-    way = {"files": "pyarrow.dataset.dataset(paths, schema=...)"}.get(
+    way = {"files": "pyarrow.dataset.dataset(paths, schema=..., format=...)"}.get(
         form, 'table.append_column("z", pyarrow.nulls(len(table), type))'
     )
     with pytest.raises(KeyError, match=re.escape(way)):
@@ -1770,14 +1783,23 @@ def test_a_source_of_a_mix_that_lacks_a_column_is_named(tmp_path, form, turn, fi
     assert np.isnan(batch["x"]).sum() == 2 * files
 
 
-@pytest.mark.parametrize("form", ["parquet", "csv"])
-def test_the_way_out_of_a_mix_is_one_for_its_sources(tmp_path, form):
-    paths = [str(tmp_path / f"{at}.{form}") for at in range(2)]
-    for path, value in zip(paths, (1, "a"), strict=True):
-        (pa.csv.write_csv if form == "csv" else pq.write_table)(pa.table({"x": [value]}), path)
+@pytest.mark.parametrize(
+    ("form", "of"),
+    [(form, of) for form in ("parquet", "csv", "arrow") for of in ("files", "folders")]
+    + [(form, "names that do not tell the format") for form in ("parquet", "arrow")],
+)
+def test_the_way_out_of_a_mix_is_one_for_its_sources(tmp_path, form, of):
+    paths = []
+    write = {"parquet": pq.write_table, "csv": pyarrow.csv.write_csv}
+    for at, value in enumerate([1, "a"]):
+        folder = tmp_path / f"folder{at}"
+        folder.mkdir()
+        file = folder / ("rows" if of.startswith("names") else f"rows.{form}")
+        write.get(form, pyarrow.feather.write_feather)(pa.table({"x": [value]}), str(file))
+        paths.append(str(folder if of == "folders" else file))
     with pytest.raises(TypeError, match="source 0 of the Mix") as raised:
         list(Loader(Mix(dict.fromkeys(paths, 1)), columns={"x": AsArrow()}))
-    told = "..." if form == "parquet" else '..., format="csv"'
+    told = "..." if form == "parquet" else f'..., format="{form}"'
     way = told.replace("...", "schema=pyarrow.schema(...)")
     assert f": pyarrow.dataset.dataset(paths, {way}) reads all" in str(raised.value)
     schema = pa.schema({"x": pa.string()})
@@ -1972,6 +1994,60 @@ def test_a_value_that_the_schema_of_a_dataset_makes_infinite_is_refused(tmp_path
     wider = ds.dataset([str(small), str(large)], format=form, schema=pa.schema({"x": pa.float64()}))
     for way in (wider, [str(small), str(large)]):
         assert 1e300 in [row for batch in Loader(way, columns=["x"]) for row in batch["x"].tolist()]
+
+
+def in_structs(values):
+    return pa.StructArray.from_arrays([pa.array(range(len(values))), values], ["row", "a"])
+
+
+def in_maps(values):
+    offsets = pa.array(range(len(values) + 1), pa.int32())
+    return pa.MapArray.from_arrays(offsets, pa.array(["k"] * len(values)), values)
+
+
+NESTED = {
+    "in lists": (
+        lambda one: pa.ListArray.from_arrays(pa.array(range(len(one) + 1), pa.int32()), one),
+        pa.large_list(pa.float32()),
+    ),
+    "in lists of one length": (
+        lambda one: pa.FixedSizeListArray.from_arrays(one, 1),
+        pa.list_(pa.float32(), 1),
+    ),
+    "in structs": (in_structs, pa.struct({"a": pa.float32(), "row": pa.int64()})),
+    "in lists of structs": (
+        lambda one: pa.FixedSizeListArray.from_arrays(in_structs(one), 1),
+        pa.list_(pa.struct({"row": pa.int64(), "a": pa.float32()}), 1),
+    ),
+    "in maps": (in_maps, pa.map_(pa.string(), pa.float32())),
+    "in dictionaries": (pa.Array.dictionary_encode, pa.float32()),
+    "in texts": (lambda one: pa.array(map(str, one.to_pylist())), pa.float32()),
+    "in decimals": (lambda one: pa.array(map(int, one.to_pylist()), pa.decimal256(70)), None),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_a_value_within_another_that_the_schema_makes_infinite_is_refused(tmp_path, name):
+    make, kind = NESTED[name]
+    schema = pa.schema({"x": kind or pa.float32(), "row": pa.int64()})
+    values = [1.0, 1e39, -2.0]
+    table = pa.table({"x": make(pa.array(values)), "row": [0, 1, 2]})
+    ds.write_dataset(table, tmp_path / "a", format="ipc")
+    files = ds.dataset(tmp_path / "a", format="ipc", schema=schema)
+    told = r"a.part-0.arrow: column \"x\" is .* there and .*, which does not hold 1e\+39: another"
+    for options in {}, {"filter": pc.field("row") > 0}, {"shuffle": 2, "batch_size": 1}:
+        with pytest.raises(ValueError, match=told):
+            list(Loader(files, columns={"x": AsArrow()}, **options))
+    # Rows that are left out do not count, and infinite values stay.
+    expected = files.filter(pc.field("row") != 1).to_table()["x"].to_pylist()
+    kept = Loader(files, columns={"x": AsArrow()}, filter=pc.field("row") != 1)
+    assert [row for batch in kept for row in pa.array(batch["x"]).to_pylist()] == expected
+    if name != "in decimals":
+        table = pa.table({"x": make(pa.array([np.inf, 1.0])), "row": [0, 1]})
+        ds.write_dataset(table, tmp_path / "b", format="ipc")
+        files = ds.dataset(tmp_path / "b", format="ipc", schema=schema)
+        (batch,) = Loader(files, columns={"x": AsArrow()}, batch_size=9)
+        assert pa.array(batch["x"]).to_pylist() == files.to_table()["x"].to_pylist()
 
 
 @pytest.mark.parametrize(

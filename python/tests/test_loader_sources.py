@@ -182,6 +182,34 @@ def test_a_filter_reaches_the_statistics_of_row_groups(folder, tmp_path):
     assert y_of(loader) == [list(range(50, 125))]
 
 
+@pytest.mark.parametrize("is_mixed", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "told", "named"),
+    [
+        (pq.ParquetFile, "a ParquetFile does not tell its path: pass the path", str),
+        (lambda file: ds.dataset(file).scanner(), "pass its dataset", ds.dataset),
+    ],
+)
+def test_sources_that_do_not_tell_their_files_say_what_does(tmp_path, kind, told, named, is_mixed):
+    file = tmp_path / "broken.parquet"
+    pq.write_table(
+        pa.table({"y": range(1000)}), file, use_dictionary=False, column_encoding="PLAIN"
+    )
+    data = bytearray(file.read_bytes())
+    data[100:1000] = bytes(900)
+    file.write_bytes(data)
+
+    def read(source):
+        source = Mix([(source, 1), (TABLE, 1)]) if is_mixed else source
+        list(Loader(source, columns=["y"], batch_size=100))
+
+    with pytest.raises((OSError, ValueError)) as raised:
+        read(kind(file))
+    assert any(told in note for note in raised.value.__notes__)
+    with pytest.raises((OSError, ValueError), match=r"broken\.parquet"):
+        read(named(file))
+
+
 def test_filters_and_splits_of_hugging_face_are_honoured():
     rows = datasets.Dataset(TABLE)
     some = rows.filter(lambda row: row["y"] % 2 == 0).shuffle(seed=1)

@@ -513,6 +513,174 @@ def test_torchdatas_loader_saves_and_loads_the_states_of_workers_that_persist(ep
     assert run(resumed) == epochs[0]
 
 
+def new_workers(dataset, workers=1, context=CONTEXT, of=DataLoader):
+    """A DataLoader whose workers are started for each epoch."""
+    return of(dataset, batch_size=None, num_workers=workers, multiprocessing_context=context)
+
+
+@pytest.mark.parametrize("context", ["spawn", CONTEXT])
+def test_one_epoch_of_new_workers_goes_on_from_a_state(context):
+    dataset, whole = BatchDataset(TABLE, **OPTIONS), Loader(TABLE, **OPTIONS, framework="torch")
+    batches = new_workers(dataset, context=context)
+    state, rest = within(epoch=4)
+    whole.set_epoch(4)
+    fourth, fifth = run(whole), run(whole)
+    dataset.load_state_dict(state)
+    torch.manual_seed(0)
+    assert run(batches) == rest
+    torch.manual_seed(0)  # which gives the workers the same seeds
+    assert run(batches) == fourth
+    assert run(batches) == fourth, "new workers do not count epochs"
+    dataset.set_epoch(5)
+    assert run(batches) == fifth
+    for told in dataset, dataset.loader:
+        told.load_state_dict(state)
+        dataset.set_epoch(4)
+        assert run(batches) == rest, "the epoch of a state goes on"
+        dataset.set_epoch(4)
+        assert dataset.state_dict()["batch"] == 0
+        assert run(batches) == fourth, "and it went on"
+
+
+def test_one_epoch_of_new_forked_workers_goes_on_from_a_state():
+    in_new_process(
+        """
+        dataset = BatchDataset(table, **OPTIONS)
+        options = {"num_workers": 1, "multiprocessing_context": "fork"}
+        batches = DataLoader(dataset, batch_size=None, **options)
+        whole = [batch["y"].tolist() for batch in dataset]
+        dataset.set_epoch(0)
+        epoch = iter(dataset)
+        for _ in range(3):
+            next(epoch)
+        dataset.load_state_dict(dataset.state_dict())
+        assert [run(batches) for _ in range(3)] == [whole[3:], whole, whole]
+        """
+    )
+
+
+def test_a_state_behind_the_last_batch_gives_no_batch_once():
+    dataset = BatchDataset(TABLE, **OPTIONS)
+    epoch = iter(dataset)
+    first = [tuple(next(epoch)["y"].tolist()) for _ in range(10)]
+    state = dataset.state_dict()
+    assert state["batch"] == 10
+    dataset.load_state_dict(state)
+    batches = new_workers(dataset)
+    assert [run(batches) for _ in range(2)] == [[], first]
+
+
+@pytest.mark.parametrize("kinds", ["new new", "persistent new", "new persistent", "new none"])
+def test_of_several_loaders_of_a_dataset_the_first_goes_on_from_a_state(kinds):
+    dataset = BatchDataset(TABLE, **OPTIONS)
+    made = {
+        "new": new_workers,
+        "persistent": functools.partial(persistent, workers=1),
+        "none": lambda dataset: DataLoader(dataset, batch_size=None),
+    }
+    first, second = (made[kind](dataset) for kind in kinds.split())
+    for batches in first, second:
+        run(batches)
+    state, rest = within(epoch=4)
+    for one, other in (first, second), (second, first):
+        dataset.load_state_dict(state)
+        assert run(one) == rest
+        assert sorted(sum(run(other), ())) == list(range(100))
+
+
+@pytest.mark.parametrize("kind", ["new", "persistent"])
+def test_a_state_whose_first_batch_cannot_be_read_is_kept(tmp_path, kind):
+    failing = tmp_path / "failing"
+    source = functools.partial(read_later, failing)
+    dataset, loader = BatchDataset(source, **OPTIONS), Loader(source, **OPTIONS, framework="torch")
+    whole = run(loader)
+    loader.set_epoch(0)
+    epoch = iter(loader)
+    for _ in range(3):
+        next(epoch)
+    dataset.load_state_dict(loader.state_dict())
+    batches = new_workers(dataset) if kind == "new" else persistent(dataset, 1)
+    failing.touch()
+    with pytest.raises(ValueError, match="the disk is on fire"):
+        run(batches)
+    failing.unlink()
+    assert run(batches) == whole[3:]
+    if kind == "new":
+        assert run(batches) == whole
+    else:
+        shut_down(batches)
+
+
+def test_new_workers_that_refuse_a_state_do_so_each_time(tmp_path):
+    path = tmp_path / "rows.arrow"
+
+    def write(rows):
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+            writer.write_table(rows)
+
+    write(TABLE)
+    dataset = BatchDataset(path, **OPTIONS)
+    whole = run(dataset)
+    dataset.set_epoch(0)
+    epoch = iter(dataset)
+    for _ in range(3):
+        next(epoch)
+    state = dataset.state_dict()
+    dataset = BatchDataset(path, **OPTIONS)
+    batches = new_workers(dataset)
+    dataset.load_state_dict(state)
+    write(pa.table({"y": np.arange(1, 101)}))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="other data"):
+            run(batches)
+    write(TABLE)
+    assert [run(batches) for _ in range(2)] == [whole[3:], whole]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_new_workers_refuse_a_state_of_one_of_them(is_first):
+    """Or the others would go on without it."""
+    dataset = BatchDataset(TABLE, **OPTIONS)
+    state, _ = within()
+    dataset.load_state_dict({**state, "part": [0 if is_first else 1, 2]})
+    batches = new_workers(dataset, 2)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="of part . of 2, and this is part . of 2"):
+            next(iter(batches))
+
+
+def test_torchdatas_loader_of_new_workers_goes_on_once(epochs):
+    dataset = BatchDataset(TABLE, **OPTIONS)
+    batches = new_workers(dataset, 2, of=StatefulDataLoader)
+    begun = iter(batches)
+    first = run(next(begun) for _ in range(3))
+    state = batches.state_dict()
+    other = BatchDataset(TABLE, **OPTIONS)
+    other.load_state_dict({**other.state_dict(), "epoch": 4})
+    resumed = new_workers(other, 2, of=StatefulDataLoader)
+    assert run(resumed) == epochs[4]
+    resumed.load_state_dict(state)
+    assert first + run(resumed) == epochs[0]
+    assert run(resumed) == epochs[4]
+
+
+def test_loaders_of_one_loader_go_on_from_a_state_once():
+    loader, whole = Loader(TABLE, **OPTIONS), Loader(TABLE, **OPTIONS, framework="torch")
+    ours, theirs = new_workers(BatchDataset(loader)), loader.torch(1, **PERSISTENT)
+    state, rest = within(epoch=4)
+    whole.set_epoch(4)
+    fourth = run(whole)
+    loader.load_state_dict(state)
+    assert run(ours) == rest
+    assert run(theirs) == fourth
+    loader.load_state_dict(state)
+    assert run(theirs) == rest
+    assert loader.state_dict()["epoch"] == 5
+    loader.set_epoch(4)
+    assert run(ours) == fourth
+    shut_down(theirs)
+
+
 def test_a_state_that_has_no_room_is_refused_and_new_workers_take_it():
     dataset = BatchDataset(TABLE, **OPTIONS)
     batches = persistent(dataset, 1)

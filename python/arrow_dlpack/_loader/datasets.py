@@ -301,7 +301,7 @@ class Dataset(Source):
         ends, as far as that goes in a minute.
         """
         is_of_pyarrow = type(self._dataset).__module__.startswith("pyarrow")
-        if not _is_of_reading(error) or not is_of_pyarrow:
+        if not is_of_reading(error) or not is_of_pyarrow:
             return error
         fragments = self._read_footers or self._listed()
         fragments = [fragment for fragment in fragments if hasattr(fragment, "path")]
@@ -450,7 +450,7 @@ class Files(Dataset):
         return stamp is not None and stamp != self._stamped.get(path, stamp)
 
     def explained(self, error: Exception, query: Query) -> Exception:
-        if _is_of_reading(error) and (path := next(filter(self._is_replaced, self._stamped), None)):
+        if is_of_reading(error) and (path := next(filter(self._is_replaced, self._stamped), None)):
             return _replaced(path)
         if isinstance(error, KeyError):
             return of_key(error, [path for path, _ in self._files], self.names() or [])
@@ -639,7 +639,7 @@ def way_of_files(form: str) -> str:
     )
 
 
-def _is_of_reading(error: Exception) -> bool:
+def is_of_reading(error: Exception) -> bool:
     """Whether it comes from the data, rather than from what is made of it."""
     of_pyarrow = type(error).__module__.startswith("pyarrow")
     return of_pyarrow or isinstance(error, OSError) or str(error).startswith("the Arrow stream")
@@ -664,7 +664,7 @@ def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> E
     number = re.search(r"In CSV column #(\d+): Row #(\d+)", text)
     if number is not None:
         name = fragment.physical_schema.names[int(number[1])]
-        text = text.replace(number[0], f'column "{name}", line {number[2]}') + (
+        text = text.replace(number[0], f'column "{name}": Row #{number[2]}') + (
             "; a file's first block decides its types: pyarrow.dataset.dataset(paths, "
             'format="csv", schema=...) says others, and a CsvFileFormat with null_values takes '
             "some texts for nulls"
@@ -676,6 +676,8 @@ def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> E
             f"dataset, and pyarrow casts it not: {text}; another schema=, or the path in place of "
             "the dataset, reads it"
         )
+    # pyarrow counts rows: texts may have ends of lines.
+    text = re.sub(r"Row #(\d+)", r"row \1 (the header counts, empty lines do not)", text, count=1)
     kind = type(error) if isinstance(error, OSError) else ValueError
     return kind(f"{fragment.path}: {text}")
 

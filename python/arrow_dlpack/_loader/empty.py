@@ -18,8 +18,8 @@ def emptied(data: Any) -> Any:
     No row is read for it, and no query is run: a Loader is checked with it when it is made.
     """
     if isinstance(data, Mix):
-        parts = [_emptied_part(one) for one, _ in data.sources]
-        return None if any(part is None for part in parts) else data.of(parts)
+        sources, ways = zip(*(_emptied_part(one) for one, _ in data.sources), strict=True)
+        return None if any(one is None for one in sources) else data.of(sources, ways)
     if isinstance(data, (list, tuple)):
         parts = [] if is_path(data) else list(map(emptied, data))
         return None if not parts or any(part is None for part in parts) else parts
@@ -53,16 +53,17 @@ def _emptied_column(column: Any) -> Any:
     return table_of(pa.schema(list(kind))) if pa.types.is_struct(kind) else empty
 
 
-def _emptied_part(data: Any) -> Any:
-    """Of a Mix: `emptied`, and one file of this machine by its footer."""
+def _emptied_part(data: Any) -> tuple[Any, str | None]:
+    """Of a Mix: `emptied`, and one file of this machine by its footer; how it gets another type."""
     if not is_local(data):
-        return emptied(data)
+        return emptied(data), None
     try:
-        head = source_of(data).head()
+        files = source_of(data)
+        head = files.head()
     except (OSError, ValueError):  # of a file that is not there yet, or not whole
-        return None
+        return None, None
     schema, is_only = head or (None, False)
-    return dataset_of(schema) if is_only else None
+    return dataset_of(schema) if is_only else None, files.way
 
 
 def _emptied_frame(frame: Any) -> Any:

@@ -24,7 +24,7 @@ def checked(scanner: Any, schema: Any, where: Any) -> Any:
             if fragment is not last:
                 last, suspects = fragment, _suspects(fragment, schema, narrow)
             for name in suspects[:]:
-                if has_infinite(batch.column(name)):
+                if any(has_infinite(leaf) for leaf in _floats(batch.column(name)).values()):
                     _check(fragment, schema, name, where)
                     suspects.remove(name)
             yield batch
@@ -39,17 +39,15 @@ def has_infinite(column: Any) -> bool:
 
 
 def _suspects(fragment: Any, schema: Any, narrow: list[str]) -> list[str]:
-    """The columns of numbers that are of another type in the file."""
+    """The columns that are of another type in the file."""
     if not hasattr(fragment, "path"):
         return []
-    own, types = fragment.physical_schema, import_module("pyarrow").types
+    own = fragment.physical_schema
 
     def is_suspect(name: str) -> bool:
         if any(len(of.get_all_field_indices(name)) != 1 for of in (own, schema)):
             return False
-        kind = own.field(name).type
-        is_number = types.is_floating(kind) or types.is_integer(kind)
-        return is_number and not kind.equals(schema.field(name).type)
+        return not own.field(name).type.equals(schema.field(name).type)
 
     return [name for name in narrow if is_suspect(name)]
 
@@ -67,14 +65,18 @@ def _check(fragment: Any, schema: Any, name: str, where: Any) -> None:
         if is_filtered:
             kept = _filters.filtered(rows, where, [name, _OWN])
             rows = pa.Table.from_batches(kept, kept.schema)
-        values, cast = (rows.column(one).to_numpy() for one in (_OWN, name))
-        lost = values[numpy.isfinite(values) & numpy.isinf(cast)]
-        if len(lost):
-            raise ValueError(
-                f'{fragment.path}: column "{name}" is {own.field(name).type} there and {kind} in '
-                f"the schema of the dataset, which does not hold {lost[0]}: another schema=, or "
-                "the path in place of the dataset, does"
-            )
+        theirs = dict(_leaves(rows.column(_OWN).combine_chunks()))
+        for at, made_of in _floats(rows.column(name).combine_chunks()).items():
+            if at not in theirs or not has_infinite(made_of):
+                continue
+            values, cast = (_as_float64(leaf) for leaf in (theirs[at], made_of))
+            lost = values[numpy.isfinite(values) & numpy.isinf(cast)]
+            if len(lost):
+                raise ValueError(
+                    f'{fragment.path}: column "{name}" is {own.field(name).type} there and {kind} '
+                    f"in the schema of the dataset, which does not hold {lost[0]}: another "
+                    "schema=, or the path in place of the dataset, does"
+                )
 
 
 #: The name of the file's own values, beside those of the schema.
@@ -82,5 +84,42 @@ _OWN = "of the file"
 
 
 def _is_narrow(kind: Any) -> bool:
-    types = import_module("pyarrow").types
-    return bool(types.is_float16(kind) or types.is_float32(kind))
+    """Whether it is a float of at most 32 bits, or has some."""
+    pa = import_module("pyarrow")
+    if isinstance(kind, pa.BaseExtensionType):
+        return _is_narrow(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return _is_narrow(kind.value_type)
+    if kind.num_fields:
+        return any(_is_narrow(kind.field(at).type) for at in range(kind.num_fields))
+    return bool(pa.types.is_float16(kind) or pa.types.is_float32(kind))
+
+
+def _floats(column: Any) -> dict[tuple[str, ...], Any]:
+    """The floats of an array, by the fields that they are in."""
+    is_floating = import_module("pyarrow").types.is_floating
+    return {at: leaf for at, leaf in _leaves(column) if is_floating(leaf.type)}
+
+
+def _leaves(column: Any, at: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The arrays within one that are not nested: values under nulls are left out."""
+    pa = import_module("pyarrow")
+    kind, types = column.type, pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        yield from _leaves(column.storage, at)
+    elif types.is_dictionary(kind):
+        yield from _leaves(column.dictionary_decode(), at)
+    elif types.is_map(kind):
+        pair = pa.struct({"key": kind.key_type, "value": kind.item_type})
+        yield from _leaves(column.cast(pa.list_(pair)), at)
+    elif types.is_struct(kind):
+        for field, part in zip(kind, column.flatten(), strict=True):
+            yield from _leaves(part, (*at, field.name))
+    elif hasattr(column, "flatten"):
+        yield from _leaves(column.flatten(), at)
+    else:
+        yield at, column
+
+
+def _as_float64(leaf: Any) -> Any:
+    return leaf.cast("float64").to_numpy(zero_copy_only=False)

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import Any
 
 from .. import _core
-from .datasets import Dataset, Files, Fragments
+from .datasets import Dataset, Files, Fragments, is_of_reading
 from .iceberg import Iceberg, portable
 from .identity import ends_of, of_footers, of_groups, of_rows, of_types
 from .ipc import IpcFiles
@@ -108,6 +108,13 @@ def _of_duckdb(connection: Any) -> Source:
     return Source(read, once=True)
 
 
+def _nameless(error: Exception, way: str) -> Exception:
+    """The error, and how one of reading would name the file."""
+    if is_of_reading(error):
+        error.add_note(f"The file has no name here, as {way} in place of it, and errors name it.")
+    return error
+
+
 class Scan(Source):
     """A scanner of pyarrow's, which does not tell whether it can be read again."""
 
@@ -116,7 +123,7 @@ class Scan(Source):
 
     def explained(self, error: Exception, query: Query) -> Exception:
         if "already scanned" not in str(error):
-            return error
+            return _nameless(error, "a Scanner does not tell its files: pass its dataset")
         return TypeError(
             "a Scanner of batches is read once: pass a dataset or a table, or a function of "
             "(index, count) that opens a reader"
@@ -143,6 +150,9 @@ class ParquetFile(Source):
         _core._check_names(schema.names, list(dict.fromkeys(columns)))
         schema = import_module("pyarrow").schema([schema.field(name) for name in columns])
         return of(schema, (batch.select(schema.names) for batch in batches))
+
+    def explained(self, error: Exception, query: Query) -> Exception:
+        return _nameless(error, "a ParquetFile does not tell its path: pass the path")
 
     def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
         told = of_types(self._file.schema_arrow, query) | of_footers([self._file.metadata])

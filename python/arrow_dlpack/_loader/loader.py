@@ -277,6 +277,7 @@ class Loader(Loop, Generic[Batch_co]):
         query = replace(options.query, is_part=is_function(self._data) and share.count > 1)
         source = self._opened(share)
         progress = self._progress
+        self._settle()
         progress.reload()
         identify = None
         if source is not None:
@@ -338,6 +339,7 @@ class Loader(Loop, Generic[Batch_co]):
         at its start. Workers that persist learn it too; batches that they make already stay as they
         are.
         """
+        self._settle()
         self._progress.set_epoch(epoch)
         for listener in self._listeners:
             listener.tell(epoch=self._progress.upcoming())
@@ -454,6 +456,11 @@ class Loader(Loop, Generic[Batch_co]):
         """Epochs that workers of a `BatchDataset` have begun are not the last ones any more."""
         for listener in self._listeners:
             listener.forget()
+
+    def _settle(self) -> None:
+        """Drops the state from which workers of a `BatchDataset` have gone on."""
+        if self._progress.loaded and any(listener.is_resumed for listener in self._listeners):
+            self._progress.restart()
 
     def _ranks(self) -> tuple[int, int]:
         return resolved(self._options.rank, self._options.world_size)

@@ -15,8 +15,7 @@ from .. import _core
 from .._items import items_of
 from . import filters as _filters
 from . import kinds as _kinds
-from .datasets import OF_FILES, Dataset, Files, way_of_files
-from .paths import told_by_name
+from .datasets import OF_FILES, Dataset
 from .readers import Made, heads, present, reader_of
 from .row_groups import Piece, len_of, pieces_of
 from .schema import ALL, Part, Query, Run, common, features_of, fitted
@@ -56,6 +55,8 @@ class Mix:
     ]
     #: Of each source that is files the first path.
     _paths: tuple[str | None, ...] = field(init=False, repr=False, compare=False)
+    #: How sources get another type, for errors, if others stand for them.
+    _ways: tuple[str | None, ...] = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -71,17 +72,21 @@ class Mix:
         if stopping_strategy not in _STOPPING:
             known = ", ".join(map(repr, _STOPPING))
             raise ValueError(f"stopping_strategy must be one of {known}: {stopping_strategy!r}")
-        self._set(pairs, stopping_strategy, tuple(_path_of(source) for source, _ in pairs))
+        paths = tuple(_path_of(source) for source, _ in pairs)
+        self._set(pairs, stopping_strategy, paths, (None,) * len(pairs))
 
     def _set(self, *values: Any) -> None:
         for own, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, own.name, value)
 
-    def of(self, sources: Sequence[Any]) -> "Mix":
-        """The same of other sources, which errors call by the names of these."""
+    def of(self, sources: Sequence[Any], ways: Sequence[str | None]) -> "Mix":
+        """The same of other sources, which errors call by the names of these.
+
+        ways: how these get another type, None if that is as those do.
+        """
         pairs = [(one, weight) for one, (_, weight) in zip(sources, self.sources, strict=True)]
         mix = Mix(pairs, self.stopping_strategy)
-        mix._set(mix.sources, mix.stopping_strategy, self._paths)
+        mix._set(mix.sources, mix.stopping_strategy, self._paths, tuple(ways))
         return mix
 
     def __repr__(self) -> str:
@@ -264,8 +269,8 @@ class Mixed(Source):
         told = ((f"source {at} of the Mix", path) for at, path in enumerate(mix._paths))
         #: What errors call each source.
         self._called = [name if path is None else f"{name} ({path})" for name, path in told]
-        ways = map(_way_of, self._parts, mix._paths)
-        self.way = " and ".join(dict.fromkeys(ways))
+        ways = zip(mix._ways, self._parts, strict=True)
+        self.way = " and ".join(dict.fromkeys(way or part.way for way, part in ways))
         self._turns, self._repeats = Turns(mix), mix.stopping_strategy == "all_exhausted"
         if self.once and self._repeats:
             raise TypeError('"all_exhausted" begins again with a source, and one is read only once')
@@ -555,13 +560,6 @@ def _told(run: Run, source: str) -> Run:
     """The run, whose part says of which source it is."""
     name = source if run.part.schema is None else f"{run.part.name} of {source}"
     return run._replace(part=run.part._replace(name=name))
-
-
-def _way_of(part: Source, path: str | None) -> str:
-    """How a source gets another type, for errors; of no rows are those that a Loader checks."""
-    if path is None or isinstance(part, Files):
-        return part.way
-    return way_of_files(told_by_name(path) or "parquet")
 
 
 def _common(parts: Sequence[Part], query: Query, way: str) -> Any:

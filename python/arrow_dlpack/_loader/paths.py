@@ -167,8 +167,11 @@ def _before_wildcard(pattern: str) -> str:
 def _keys(path: str, base: str) -> dict[str, str]:
     """The values of the keys of folders between the base and the file."""
     below = path.removeprefix(base).replace(os.sep, "/").split("/")[:-1]
-    pairs = (part.partition("=") for part in below)
-    return {unquote(name): unquote(value) for name, equals, value in pairs if equals}
+    keys: dict[str, str] = {}
+    for name, equals, value in (part.partition("=") for part in below):
+        if equals:  # of several folders the outer one counts, as pyarrow and DuckDB have it
+            keys.setdefault(unquote(name), unquote(value))
+    return keys
 
 
 def of_key(error: KeyError, paths: Iterable[str], known: Collection[str]) -> KeyError:

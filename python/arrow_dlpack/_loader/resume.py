@@ -192,6 +192,12 @@ class Progress:
         """Goes on from no state."""
         self.loaded = None
 
+    def restart(self) -> None:
+        """Goes on with the epoch of the loaded state, from its start: others went on from it."""
+        epoch = self.upcoming()
+        self.drop()
+        self.set_epoch(epoch)
+
     def take_back(self, state: dict[str, Any] | None) -> None:
         """Takes a state again from which other processes went on, and made no batch."""
         if self.loaded is None:

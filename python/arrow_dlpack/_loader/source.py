@@ -453,7 +453,7 @@ def seen_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: st
         raise KeyError(
             f'filter= names column "{name}", which {lacks} has not: '
             f'table.append_column("{name}", pyarrow.nulls(len(table), type)) has nulls there, and '
-            "so has a dataset of files, pyarrow.dataset.dataset(paths, schema=...)"
+            "so has a dataset of files, pyarrow.dataset.dataset(paths, schema=..., format=...)"
         )
     for part, schema in parts:
         if (count := schema.names.count(name)) > 1:
