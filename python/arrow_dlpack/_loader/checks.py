@@ -10,8 +10,8 @@ from . import filters as _filters
 from .categories import check_words
 from .columns import ByLength, ByTokens, Columns
 from .empty import (
-    dataset_of,
     emptied,
+    emptied_files,
     parts_of,
     schema_of,
     schemas_of,
@@ -47,7 +47,8 @@ def check_columns(data: Any, options: LoaderOptions) -> Any:
     """Names, dtypes and wishes, as far as the source has a schema that costs nothing to ask.
 
     Returns the schema, None where it is not known. Of files of this machine the first footer is
-    read; those of a network wait for the first epoch, which reads all of them side by side.
+    read, and of fragments all, which keep them; files of a network wait for the first epoch, which
+    reads all of them side by side.
     """
     if is_function(data):
         return None
@@ -82,7 +83,8 @@ def _read_of(names: Sequence[str], query: Query) -> list[str]:
 
 
 def _emptied_files(data: Any, query: Query) -> Any:
-    """A dataset of no rows in place of one file; of several only the names are looked at.
+    """A source of no rows in place of one file, or of fragments; of several paths only the names
+    are looked at.
 
     It looks for the files anew: there may be more when an epoch begins.
     """
@@ -96,15 +98,16 @@ def _emptied_files(data: Any, query: Query) -> Any:
         return None
     if head is None:
         return None
-    schema, is_only = head
-    names = schema.names
+    schemas, are_all = head
+    schema, names = schemas[0], schemas[0].names
     needed = [name for name in query.columns or () if not query.fills(name)]
-    if not set(heads(needed, lambda: names) or ()) <= set(names):
+    are_many = are_all and len(schemas) > 1
+    if are_many or not set(heads(needed, lambda: names) or ()) <= set(names):
         files.runs(query)  # has the error, for all files
     wanted = features_of(schema) if query.columns is None else query.columns
     read = heads(wanted, lambda: names) or ()
     _core._check_names(names, [name for name in read if name in names])
-    return dataset_of(schema) if is_only else None
+    return emptied_files(schemas) if are_all else None
 
 
 def _check_epoch(data: Any, empty: Any, options: LoaderOptions) -> Any:

@@ -1,12 +1,13 @@
 """Sources without rows in place of those with rows: a `Loader` is checked with them."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 from .. import _core
 from .._frames import converts, is_pandas_frame
 from .kinds import is_local, is_path
-from .known import known_schema, library_of
+from .known import is_in_memory, known_schema, library_of
 from .mix import Mix, source_of
 from .readers import is_column, objects_of, reader_of, table_of
 from .schema import with_types
@@ -35,7 +36,8 @@ def _emptied_table(data: Any) -> Any:
     schema = known_schema(data)
     if schema is None:
         return None
-    return dataset_of(schema) if hasattr(data, "scanner") else table_of(schema)
+    is_dataset = hasattr(data, "scanner") and not is_in_memory(data)
+    return dataset_of(schema) if is_dataset else table_of(schema)
 
 
 def _emptied_column(column: Any) -> Any:
@@ -54,15 +56,20 @@ def _emptied_column(column: Any) -> Any:
 
 
 def _emptied_part(data: Any) -> Any:
-    """Of a Mix: `emptied`, and one file of this machine by its footer."""
+    """Of a Mix: `emptied`, and of this machine one file, or fragments, by the footers."""
     if not is_local(data):
         return emptied(data)
     try:
         head = source_of(data).head()
     except (OSError, ValueError):  # of a file that is not there yet, or not whole
         return None
-    schema, is_only = head or (None, False)
-    return dataset_of(schema) if is_only else None
+    schemas, are_all = head or ([], False)
+    return emptied_files(schemas) if are_all else None
+
+
+def emptied_files(schemas: Sequence[Any]) -> Any:
+    """Those that have these schemas."""
+    return dataset_of(schemas[0]) if len(schemas) == 1 else list(map(table_of, schemas))
 
 
 def _emptied_frame(frame: Any) -> Any:
