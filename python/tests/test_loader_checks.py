@@ -315,6 +315,24 @@ def test_a_loader_says_what_its_columns_become():
     )
 
 
+def test_a_mix_says_its_columns_where_no_file_is_read_for_it(tmp_path):
+    tables = [TABLE, pl.from_arrow(TABLE), TABLE.to_pandas(), [TABLE, TABLE], ds.dataset(TABLE)]
+    tables += [TABLE.to_reader(), *ds.dataset(TABLE).get_fragments()]
+    for table in tables:
+        mix = Mix([(TABLE, 1), (table, 1)])
+        assert repr(mix).endswith("\n  x: double\n  y: int64\n  s: string>")
+    lists = pa.table({"l": [[1, 2]]})
+    assert repr(Mix([(lists, 1)])).splitlines()[2:] == [
+        "  1 of pyarrow.Table, 1 rows",
+        "  l: list<item: int64> -> Ragged>",
+    ]
+    pq.write_table(TABLE, tmp_path / "a.parquet")
+    objects = pd.DataFrame({"x": pd.Series([1.0], dtype=object)})
+    for unknown in tmp_path / "a.parquet", ds.dataset(tmp_path).get_fragments(), objects:
+        assert "1 of " in repr(Mix([(unknown, 1)])).splitlines()[-1]
+        assert "double" not in repr(Mix([(TABLE.drop(["x"]), 1), (unknown, 1)]))
+
+
 def test_so_does_a_mix_and_what_is_not_known_is_left_out():
     mix = Mix([(TABLE, 0.7), ("data/a.parquet", 0.3)])
     assert repr(mix).splitlines() == [

@@ -12,7 +12,6 @@ from .columns import ByLength, ByTokens, Columns
 from .empty import (
     emptied,
     emptied_files,
-    parts_of,
     schema_of,
     schemas_of,
     shown_schema_of,
@@ -62,7 +61,7 @@ def check_columns(data: Any, options: LoaderOptions) -> Any:
 
 
 def _checked(data: Any, options: LoaderOptions) -> Any:
-    empty, query = emptied(data), options.query
+    empty, query = _emptied(data), options.query
     if is_local(data):
         empty = _emptied_files(data, query)
     if empty is not None:
@@ -70,11 +69,37 @@ def _checked(data: Any, options: LoaderOptions) -> Any:
     if names := names_of(data):
         _core._check_names(names, _read_of(names, query))
         _filters.check_names(query.where, names)
-    for part in parts_of(data) if isinstance(data, (list, tuple, Mix)) else ():
+    parts = _listed(data)
+    for part in parts if isinstance(parts, (list, tuple)) else ():
         names = names_of(part) or []
         # What a part lacks is for an epoch to say, which knows all of them.
         _core._check_names(names, [name for name in _read_of(names, query) if name in names])
     return None
+
+
+def _emptied(data: Any) -> Any:
+    """`emptied`, of a Mix with each of its sources."""
+    if not isinstance(data, Mix):
+        return emptied(data)
+    parts = list(map(_emptied_part, _listed(data)))
+    return None if any(part is None for part in parts) else data.of(parts)
+
+
+def _listed(data: Any) -> Any:
+    """The sources of a Mix; any other source as it is."""
+    return [one for one, _ in data.sources] if isinstance(data, Mix) else data
+
+
+def _emptied_part(data: Any) -> Any:
+    """Of a Mix: `emptied`, and of this machine one file, or fragments, by the footers."""
+    if not is_local(data):
+        return emptied(data)
+    try:
+        head = source_of(data).head()
+    except (OSError, ValueError):  # of a file that is not there yet, or not whole
+        return None
+    schemas, are_all = head or ([], False)
+    return emptied_files(schemas) if are_all else None
 
 
 def _read_of(names: Sequence[str], query: Query) -> list[str]:
@@ -120,10 +145,11 @@ def _check_epoch(data: Any, empty: Any, options: LoaderOptions) -> Any:
         with suppress(_core.UnsupportedError):
             check_epoch(source_of(empty), options.with_copy_for(options.framework))
         return None
-    schema, are_named = schema_of(empty), options.columns is not None
-    unknown = unknown_names(data, empty)
+    no_rows = _listed(empty)
+    schema, are_named = schema_of(no_rows), options.columns is not None
+    unknown = unknown_names(_listed(data), no_rows)
     if unknown:
-        options = _of_known(schemas_of(empty), unknown, options)
+        options = _of_known(schemas_of(no_rows), unknown, options)
     query = options.query
     is_one = not isinstance(data, (list, tuple, Mix))
     if is_one and query.where is not None and not isinstance(query.where, str):
@@ -138,8 +164,8 @@ def _check_epoch(data: Any, empty: Any, options: LoaderOptions) -> Any:
             labels = replace(options, columns=[], format="dict")
             check_epoch(source_of(empty), labels.with_copy_for(options.framework))
     # Other sources have one encoder, which does it.
-    check_words(query.categories, schemas_of(empty) if isinstance(data, Mix) else [])
-    return None if unknown else shown_schema_of(empty)
+    check_words(query.categories, schemas_of(no_rows) if isinstance(data, Mix) else [])
+    return None if unknown else shown_schema_of(no_rows)
 
 
 def _of_known(schemas: Sequence[Any], unknown: set[str], options: LoaderOptions) -> LoaderOptions:

@@ -63,6 +63,11 @@ def of_source(data: Any) -> str:
     return name if rows is None else f"{name}, {rows} rows"
 
 
+def of_columns(schema: Any) -> list[str]:
+    """What a Loader without options makes of each column, if they are known."""
+    return [] if schema is None else list(_of_columns(schema, LoaderOptions()))
+
+
 def _of_columns(schema: Any, options: LoaderOptions) -> Iterator[str]:
     what, names = options.wanted, options.wanted.columns
     if names is None and schema is not None:
