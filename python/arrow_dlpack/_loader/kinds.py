@@ -14,6 +14,7 @@ from itertools import chain, islice
 from typing import Any
 
 from .. import _core
+from .._items import items_of
 from .datasets import Dataset, Files, Fragments
 from .iceberg import Iceberg, portable
 from .identity import ends_of, of_footers, of_groups, of_rows, of_types
@@ -44,7 +45,8 @@ def _are_fragments(source: Any) -> bool:
 
 
 def _of_fragments(source: Any) -> Source:
-    fragments = source if isinstance(source, (list, tuple)) else [source]
+    is_one = not isinstance(source, (list, tuple))
+    fragments = [source] if is_one else items_of("the source", source)
     if not any(map(is_in_memory, fragments)):
         return Fragments(fragments)
     return Several([one.to_table() for one in fragments])
@@ -243,7 +245,7 @@ def _tables_of_objects(dataset: Any) -> Iterator[Any]:
 def _of_batches(batches: Any) -> Source:
     """A list or an iterator of batches, which have one schema."""
     if isinstance(batches, (list, tuple)):
-        return Several(batches)
+        return Several(items_of("the source", batches))
     return Stream(lambda columns: batches, once=True)
 
 
