@@ -160,7 +160,7 @@ def check_jax(
         first = np.searchsorted(np.asarray(offsets), first, side="right") - 1
     row = "" if first is None else f" in row {first}"
     if column is None and len(at) == 2:
-        row += f", item {at[1]},"
+        row += f", column {at[1]},"
     raise ValueError(
         f"{where}value {values[at]}{row} does not fit {narrow}, which JAX makes of "
         f'{tensor.dtype}: jax.config.update("jax_enable_x64", True) lets it keep them'
