@@ -17,6 +17,7 @@ from arrow_dlpack import (
     Categories,
     Loader,
     Mix,
+    UnsupportedError,
     explain,
     iter_batches,
     to_tensor,
@@ -390,3 +391,23 @@ def test_too_large_an_integer_is_told_with_its_column(value, place):
     for call in calls:
         with pytest.raises(OverflowError, match='^column "o" has integers that int64 does not'):
             call(source)
+
+
+def test_the_ends_of_an_interval_are_columns(tmp_path):
+    own = [*pd.interval_range(0, 2), None, pd.Interval(3, 5)]
+    frame = pd.DataFrame({"i": pd.array(own, dtype="interval[float64]"), "x": [1.0, 2, 3, 4]})
+    frame.to_parquet(tmp_path / "i.parquet")
+    with pytest.raises(UnsupportedError, match=r'name its fields in columns=, as "a\.b"'):
+        Loader(frame, columns=["i"])
+    table = pa.table(frame)
+    nested = pa.table({"s": pa.StructArray.from_arrays(table["i"].chunks, ["i"])})
+    sources = frame, table, [table, table.slice(1)], Mix([(frame, 1)]), tmp_path / "i.parquet"
+    for source in *sources, nested:
+        prefix = "s." if source is nested else ""
+        names = [f"{prefix}i.left", f"{prefix}i.right"]
+        loader = Loader(source, columns=dict.fromkeys(names, Cast("int8", nulls=-1)))
+        first, *rest = ([batch[name].tolist() for name in names] for batch in loader)
+        assert first == [[0, 1, -1, 3], [1, 2, -1, 5]]
+        assert rest in ([], [[[1, -1, 3], [2, -1, 5]]])
+    with pytest.raises(KeyError, match='struct "i" has .*left.*right'):
+        Loader(frame, columns=["i.middle"])
