@@ -1,5 +1,6 @@
 """Results and batches as tensors of a framework."""
 
+import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
@@ -12,6 +13,14 @@ Framework: TypeAlias = Literal["torch", "jax", "numpy"] | Callable[[Tensor], Any
 #: The frameworks that are called by name.
 NAMES = ("torch", "jax", "numpy")
 
+#: Functions that lose a part of our tensors where the name of their framework does not: what 32 bits
+#: do not hold, or the shape.
+_LOSING: tuple[tuple[str, str, Framework], ...] = (
+    ("jax.dlpack", "from_dlpack", "jax"),
+    ("jax.numpy", "from_dlpack", "jax"),
+    ("torch", "asarray", "torch"),
+)
+
 #: Dtypes of which JAX makes narrower ones, unless `jax_enable_x64` is set.
 _WIDE = ("int64", "uint64", "float64", "complex128")
 
@@ -20,8 +29,10 @@ def check(framework: Framework | None) -> None:
     """An error for a framework that is not known."""
     known = framework in NAMES if isinstance(framework, str) else callable(framework)
     if framework is not None and not known:
+        name = getattr(framework, "__name__", None)
+        meant = f': did you mean "{name}"?' if name in NAMES else ""
         raise ValueError(
-            f'framework must be "torch", "jax", "numpy" or a function, got {framework!r}'
+            f'framework must be "torch", "jax", "numpy" or a function, got {framework!r}{meant}'
         )
 
 
@@ -49,12 +60,21 @@ def asked(
 def taker(framework: Framework) -> Callable[[Tensor], Any]:
     """What makes the framework's tensor of ours."""
     if not isinstance(framework, str):
-        return framework
+        name = _name_of(framework)
+        return framework if name is None else taker(name)
     if framework == "jax":
         return to_jax
     if framework == "numpy":
         return to_numpy
     return import_module("torch").from_dlpack  # type: ignore[no-any-return]
+
+
+def _name_of(function: Callable[[Tensor], Any]) -> Framework | None:
+    """The name of the framework whose own function this is, if the function loses something."""
+    for module, name, framework in _LOSING:
+        if getattr(sys.modules.get(module), name, None) is function:
+            return framework
+    return None
 
 
 def to_numpy(tensor: Tensor) -> Any:
