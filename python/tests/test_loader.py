@@ -362,6 +362,9 @@ def test_progress_counts_rows(capsys):
         ({"label": 3}, TypeError, "label must be the name of a column, or several, got 3"),
         ({"shuffle": 3}, TypeError, "shuffle needs a batch_size"),
         ({"size": 3}, TypeError, "unexpected keyword argument 'size'"),
+        ({"num_workers": 2}, TypeError, "argument 'num_workers': Loader(...).torch(num_workers="),
+        ({"columns": {"x"}}, TypeError, "got a set, which has no order: sorted(x) is a list"),
+        ({"label": frozenset("x")}, TypeError, "got a set, which has no order: sorted(x)"),
     ],
 )
 def test_wrong_arguments_are_named(options, kind, words):
