@@ -13,8 +13,8 @@ Framework: TypeAlias = Literal["torch", "jax", "numpy"] | Callable[[Tensor], Any
 #: The frameworks that are called by name.
 NAMES = ("torch", "jax", "numpy")
 
-#: Functions that lose a part of our tensors where the name of their framework does not: what 32 bits
-#: do not hold, or the shape.
+#: Functions that lose a part of our tensors where the name of their framework does not: what 32
+#: bits do not hold, or the shape.
 _LOSING: tuple[tuple[str, str, Framework], ...] = (
     ("jax.dlpack", "from_dlpack", "jax"),
     ("jax.numpy", "from_dlpack", "jax"),
