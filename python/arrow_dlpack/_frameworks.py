@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
@@ -29,8 +30,9 @@ def check(framework: Framework | None) -> None:
     """An error for a framework that is not known."""
     known = framework in NAMES if isinstance(framework, str) else callable(framework)
     if framework is not None and not known:
-        name = getattr(framework, "__name__", None)
-        meant = f': did you mean "{name}"?' if name in NAMES else ""
+        name = getattr(framework, "__name__", framework)
+        close = get_close_matches(name, NAMES, 1) if isinstance(name, str) else []
+        meant = "".join(f': did you mean "{one}"?' for one in close)
         raise ValueError(
             f'framework must be "torch", "jax", "numpy" or a function, got {framework!r}{meant}'
         )

@@ -84,6 +84,7 @@ def test_writable_false_shares_and_true_copies():
     ({"framework": "tensorflow"}, ValueError, "framework must be .* got 'tensorflow'"),
     ({"framework": []}, ValueError, r"framework must be .* got \[\]"),
     ({"framework": torch}, ValueError, 'did you mean "torch"'),
+    ({"framework": "pytorch"}, ValueError, 'got \'pytorch\': did you mean "torch"'),
     ({"framework": "torch", "copy": False}, TypeError, "say writable=False"),
     ({"writable": True, "copy": False}, TypeError, "say writable=False"),
     ({"framework": "jax", "writable": 1}, TypeError, "writable must be .* got 1"),
