@@ -47,11 +47,12 @@ def reader_of(data: Any) -> Any:
             is_read_once = _core._is_read_once(data)
             return pa.RecordBatchReader.from_stream(_Recorded(data) if is_read_once else data)
         batch = pa.record_batch(data)
-    except (OverflowError, TypeError, ValueError) as error:
+    except (NotImplementedError, OverflowError, TypeError, ValueError) as error:
         told = explained(data, error)
         if isinstance(told, OverflowError):
             raise told from error
-        if isinstance(data, _Narrowed) or is_pandas_frame(data):
+        is_of_pandas = isinstance(data, _Narrowed) or is_pandas_frame(data)
+        if is_of_pandas or isinstance(error, NotImplementedError):
             raise  # it names the column
         of = type(data)
         has_protocol = any(map(hasattr, [data] * 2, ("__arrow_c_stream__", "__arrow_c_array__")))
@@ -196,7 +197,7 @@ class _Narrowed:
                 raise
             try:
                 return some.__arrow_c_stream__(requested_schema)
-            except (OverflowError, ValueError) as error:
+            except (NotImplementedError, OverflowError, TypeError, ValueError) as error:
                 raise explained(some, error) from error
 
 
