@@ -243,7 +243,9 @@ def test_loaders_are_pickled_with_where_they_stand():
     list(loader)
     copy = pickle.loads(pickle.dumps(loader))
     assert rows(copy) == rows(loader)
-    for source in SMALL.to_reader(), duckdb.sql("select 1 as x"), (x for x in [SMALL]):
+    fragments = list(ds.dataset(SMALL).get_fragments())
+    alone = [SMALL.to_reader(), duckdb.sql("select 1 as x"), (x for x in [SMALL])]
+    for source in *alone, [SMALL, SMALL.to_reader()], [duckdb.sql("select 1 as x")], fragments:
         with pytest.raises(TypeError, match="cannot be pickled.*pass a path"):
             pickle.dumps(Loader(source))
 

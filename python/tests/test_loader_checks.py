@@ -343,6 +343,7 @@ def test_so_does_a_mix_and_what_is_not_known_is_left_out():
     ]
     assert "  source: Mix, all_exhausted" in repr(Loader(mix, columns=["x"]))
     assert repr(Loader(iter([TABLE]))).endswith("list_iterator\n  columns: all>")
+    assert "source: generator " in repr(Loader(one for one in [TABLE]))
     assert repr(Loader(lambda index, count: TABLE, columns=["x"])).endswith("<lambda>\n  x>")
     wide = pa.table({f"c{at}": [1] for at in range(100)})
     assert repr(Loader(wide)).endswith("  and 70 columns more>")

@@ -57,7 +57,7 @@ def of_source(data: Any) -> str:
         return of_source(data[0]) + more
     kind = type(data)
     if hasattr(data, "__qualname__"):
-        return f"function {data.__qualname__}"
+        return f"{'function' if callable(data) else kind.__name__} {data.__qualname__}"
     rows = rows_of_table(data)
     name = f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
     return name if rows is None else f"{name}, {rows} rows"
