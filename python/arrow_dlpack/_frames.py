@@ -59,26 +59,49 @@ def converts(frame: Any) -> bool:
 
 
 def explained(data: Any, error: Exception) -> Exception:
-    """The error of a conversion, with the column of pandas that has too large an integer."""
+    """The error of a conversion, with the column of pandas that has too large an integer.
+
+    Of another column that does not convert a note says the way out.
+    """
     frame = data.to_frame(name=data.name) if _is_pandas_series(data) else data
     if not is_pandas_frame(frame):
         return error
     columns = [(name, frame.iloc[:, at]) for at, name in enumerate(frame.columns)]
     index = frame.index
     levels = [(name, index.get_level_values(at)) for at, name in enumerate(index.names)]
-    for name, column in columns + levels:
+    ways = []
+    for at, (name, column) in enumerate(columns + levels):
         try:
             _as_frame(column).__arrow_c_stream__()
         except OverflowError:
             pass
         except (ArithmeticError, NotImplementedError, TypeError, ValueError):
             if not any(map(_is_large, column)):
+                ways.append(_way_of(name, column) if at < len(columns) else _WAY_OF_LEVEL)
                 continue
         else:
             continue
         told = "a column without a name" if name is None else f'column "{name}"'
         return OverflowError(f"{told} has integers that int64 does not hold: {_way_out(column)}")
+    if ways and frame is data and ways[0] not in getattr(error, "__notes__", ()):
+        error.add_note(ways[0])
     return error
+
+
+#: How columns of some dtypes are converted; all of Python's objects have texts.
+_CONVERTED = {
+    "Sparse": ".sparse.to_dense() has its values, and ",
+    "float": '.astype("float64") has its values, and ',
+    "object": '.astype("str") makes texts of its values, and ',
+}
+_WAY_OF_LEVEL = "x.reset_index(drop=True) leaves the index out"
+
+
+def _way_of(name: Any, column: Any) -> str:
+    """What converts a column, if anything does, and what leaves it out."""
+    kind = str(column.dtype)
+    made = next((made for known, made in _CONVERTED.items() if kind.startswith(known)), "")
+    return f"{made and f'x[{name!r}]'}{made}x.drop(columns=[{name!r}]) leaves it out"
 
 
 def _is_large(value: Any) -> bool:

@@ -1,6 +1,8 @@
 """Results and batches as tensors of a framework."""
 
+import sys
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
@@ -12,6 +14,14 @@ Framework: TypeAlias = Literal["torch", "jax", "numpy"] | Callable[[Tensor], Any
 #: The frameworks that are called by name.
 NAMES = ("torch", "jax", "numpy")
 
+#: Functions that lose a part of our tensors where the name of their framework does not: what 32
+#: bits do not hold, or the shape.
+_LOSING: tuple[tuple[str, str, Framework], ...] = (
+    ("jax.dlpack", "from_dlpack", "jax"),
+    ("jax.numpy", "from_dlpack", "jax"),
+    ("torch", "asarray", "torch"),
+)
+
 #: Dtypes of which JAX makes narrower ones, unless `jax_enable_x64` is set.
 _WIDE = ("int64", "uint64", "float64", "complex128")
 
@@ -20,8 +30,11 @@ def check(framework: Framework | None) -> None:
     """An error for a framework that is not known."""
     known = framework in NAMES if isinstance(framework, str) else callable(framework)
     if framework is not None and not known:
+        name = getattr(framework, "__name__", framework)
+        close = get_close_matches(name, NAMES, 1) if isinstance(name, str) else []
+        meant = "".join(f': did you mean "{one}"?' for one in close)
         raise ValueError(
-            f'framework must be "torch", "jax", "numpy" or a function, got {framework!r}'
+            f'framework must be "torch", "jax", "numpy" or a function, got {framework!r}{meant}'
         )
 
 
@@ -49,12 +62,21 @@ def asked(
 def taker(framework: Framework) -> Callable[[Tensor], Any]:
     """What makes the framework's tensor of ours."""
     if not isinstance(framework, str):
-        return framework
+        name = _name_of(framework)
+        return framework if name is None else taker(name)
     if framework == "jax":
         return to_jax
     if framework == "numpy":
         return to_numpy
     return import_module("torch").from_dlpack  # type: ignore[no-any-return]
+
+
+def _name_of(function: Callable[[Tensor], Any]) -> Framework | None:
+    """The name of the framework whose own function this is, if the function loses something."""
+    for module, name, framework in _LOSING:
+        if getattr(sys.modules.get(module), name, None) is function:
+            return framework
+    return None
 
 
 def to_numpy(tensor: Tensor) -> Any:
@@ -160,7 +182,7 @@ def check_jax(
         first = np.searchsorted(np.asarray(offsets), first, side="right") - 1
     row = "" if first is None else f" in row {first}"
     if column is None and len(at) == 2:
-        row += f", item {at[1]},"
+        row += f", column {at[1]},"
     raise ValueError(
         f"{where}value {values[at]}{row} does not fit {narrow}, which JAX makes of "
         f'{tensor.dtype}: jax.config.update("jax_enable_x64", True) lets it keep them'

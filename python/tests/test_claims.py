@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import (
@@ -284,3 +285,17 @@ def test_a_sequence_of_python_s_has_the_items_that_it_gives(name):
     take(Claims([item]))
     with pytest.raises(ValueError, match=f"{name} has more than 1048576 items"):
         take(Endless([item]))
+
+
+class ClaimedList(list):
+    def __len__(self):
+        return HUGE
+
+
+def test_a_list_of_sources_has_the_items_that_it_gives(tmp_path):
+    pq.write_table(TABLE, tmp_path / "a.parquet")
+    of = ds.dataset(tmp_path / "a.parquet"), ds.dataset(TABLE)
+    sources = [TABLE], [tmp_path / "a.parquet"], *(dataset.get_fragments() for dataset in of)
+    for source in map(ClaimedList, sources):
+        for data in source, Mix([(source, 1)]):
+            assert [batch["x"].tolist() for batch in Loader(data)] == [[1, 2]]

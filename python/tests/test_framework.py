@@ -83,6 +83,8 @@ def test_writable_false_shares_and_true_copies():
 @pytest.mark.parametrize(("wrong", "error", "words"), [
     ({"framework": "tensorflow"}, ValueError, "framework must be .* got 'tensorflow'"),
     ({"framework": []}, ValueError, r"framework must be .* got \[\]"),
+    ({"framework": torch}, ValueError, 'did you mean "torch"'),
+    ({"framework": "pytorch"}, ValueError, 'got \'pytorch\': did you mean "torch"'),
     ({"framework": "torch", "copy": False}, TypeError, "say writable=False"),
     ({"writable": True, "copy": False}, TypeError, "say writable=False"),
     ({"framework": "jax", "writable": 1}, TypeError, "writable must be .* got 1"),
@@ -91,6 +93,20 @@ def test_what_does_not_go_together_is_refused(wrong, error, words):
     for convert, source in ((to_tensor, TABLE["y"]), (to_tensor_dict, TABLE), (ragged, TOKENS)):
         with pytest.raises(error, match=words):
             convert(source, **wrong)
+
+
+def test_a_function_of_a_framework_loses_no_shape_and_no_values():
+    table = pa.table({"x": [1, 2], "y": [3, 4]})
+    for function in torch.asarray, jax.dlpack.from_dlpack, jax.numpy.from_dlpack:
+        assert to_tensor(table, framework=function).tolist() == [[1, 3], [2, 4]]
+        (batch,) = Loader(table, format="matrix", framework=function)
+        assert batch.tolist() == [[1, 3], [2, 4]]
+    wide = pa.table({"x": [2**40]})
+    with jax.enable_x64(False):
+        for function in jax.dlpack.from_dlpack, jax.numpy.from_dlpack:
+            for make in to_tensor_dict, lambda *given, **options: list(Loader(*given, **options)):
+                with pytest.raises(ValueError, match='column "x": value .* does not fit int32'):
+                    make(wide, framework=function)
 
 
 def test_what_a_function_raises_is_raised():

@@ -22,7 +22,7 @@ from arrow_dlpack.udf import Input, TensorUdf, tensor_udf
 BIG = 2**40 + 5
 TABLE = pa.table({"id": [1, BIG], "x": [0.5, 1.5], "t": [[1], [2, BIG]]})
 REFUSED = (
-    rf"value {BIG} in row \d(, item \d,)? does not fit int32, which JAX makes of int64: "
+    rf"value {BIG} in row \d(, column \d,)? does not fit int32, which JAX makes of int64: "
     ".*jax_enable_x64"
 )
 
@@ -104,7 +104,7 @@ def test_what_fits_and_what_is_rounded_pass(values, kind):
 def test_the_row_of_a_list_is_named():
     rows = pa.array([[1], [], [2, 2**40]])
     for convert in ragged, lambda rows, **options: to_tensor(rows, pad=0, **options):
-        with pytest.raises(ValueError, match="in row 2(, item 1,)? does not fit"):
+        with pytest.raises(ValueError, match="in row 2(, column 1,)? does not fit"):
             convert(rows, framework="jax")
 
 
@@ -189,3 +189,14 @@ def test_another_dtype_is_made_before_jax_has_the_values(make, call, value):
         assert made.dtype == dtype
         np.testing.assert_array_equal(made, np.asarray([value]).astype(dtype))
         np.testing.assert_array_equal(np.array(data, dtype=dtype), np.asarray(data, dtype))
+
+
+def test_of_a_matrix_the_column_is_named_too():
+    table = TABLE.select(["x", "id"]).set_column(0, "x", [[0, 1]])
+    for make in (
+        lambda: to_tensor(table, framework="jax"),
+        lambda: jnp.asarray(to_tensor(table)),
+        lambda: list(Loader(table, format="matrix", framework="jax")),
+    ):
+        with pytest.raises(ValueError, match=f"value {BIG} in row 1, column 1, does not fit"):
+            make()

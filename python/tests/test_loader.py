@@ -243,7 +243,9 @@ def test_loaders_are_pickled_with_where_they_stand():
     list(loader)
     copy = pickle.loads(pickle.dumps(loader))
     assert rows(copy) == rows(loader)
-    for source in SMALL.to_reader(), duckdb.sql("select 1 as x"), (x for x in [SMALL]):
+    fragments = list(ds.dataset(SMALL).get_fragments())
+    alone = [SMALL.to_reader(), duckdb.sql("select 1 as x"), (x for x in [SMALL])]
+    for source in *alone, [SMALL, SMALL.to_reader()], [duckdb.sql("select 1 as x")], fragments:
         with pytest.raises(TypeError, match="cannot be pickled.*pass a path"):
             pickle.dumps(Loader(source))
 
@@ -362,6 +364,9 @@ def test_progress_counts_rows(capsys):
         ({"label": 3}, TypeError, "label must be the name of a column, or several, got 3"),
         ({"shuffle": 3}, TypeError, "shuffle needs a batch_size"),
         ({"size": 3}, TypeError, "unexpected keyword argument 'size'"),
+        ({"num_workers": 2}, TypeError, "argument 'num_workers': Loader(...).torch(num_workers="),
+        ({"columns": {"x"}}, TypeError, "got a set, which has no order: sorted(x) is a list"),
+        ({"label": frozenset("x")}, TypeError, "got a set, which has no order: sorted(x)"),
     ],
 )
 def test_wrong_arguments_are_named(options, kind, words):

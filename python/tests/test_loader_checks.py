@@ -6,12 +6,14 @@ import re
 
 import datasets
 import duckdb
+import fsspec
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import (
@@ -33,13 +35,17 @@ TABLE = pa.table({"x": [1.0, 2.0, 3.0], "y": [0, 1, 0], "s": ["a", "b", "c"]})
 
 KINDS = ["table", "reader", "list", "dataset", "polars", "pandas", "path", "mix", "mix of files"]
 KINDS += ["DuckDB", "mix of DuckDB", "structs", "chunks of structs", "our structs"]
+KINDS += ["fragment", "fragments", "fragments in memory", "file in a buffer", "mix of fragments"]
 STRUCTS = pa.array(TABLE.to_pylist(), pa.struct(list(TABLE.schema)))
 
 
 @pytest.fixture(params=KINDS)
 def source(request, tmp_path):
     path = tmp_path / "a.parquet"
-    pq.write_table(TABLE, path)
+    pq.write_table(TABLE, path, row_group_size=2)
+    (fragment,) = ds.dataset(path).get_fragments()
+    in_memory = ds.dataset(TABLE).get_fragments
+    buffer = pa.py_buffer(path.read_bytes())
     return {
         "table": TABLE,
         "reader": TABLE.to_reader(),
@@ -55,6 +61,11 @@ def source(request, tmp_path):
         "structs": STRUCTS,
         "chunks of structs": pa.chunked_array([STRUCTS, STRUCTS]),
         "our structs": Array(STRUCTS),
+        "fragment": fragment,
+        "fragments": fragment.split_by_row_group(),
+        "fragments in memory": [*in_memory(), *in_memory()],
+        "file in a buffer": ds.ParquetFileFormat().make_fragment(buffer),
+        "mix of fragments": Mix([(fragment.split_by_row_group(), 0.5), ([*in_memory()], 0.5)]),
     }[request.param]
 
 
@@ -177,6 +188,41 @@ def test_of_several_files_a_name_that_the_first_lacks_is_refused(tmp_path):
     assert np.isnan(np.concatenate([one["z"] for one in loader])).sum() == 3
 
 
+@pytest.mark.parametrize("form", ["parquet", "ipc", "csv"])
+def test_of_fragments_all_schemas_are_known(form, tmp_path):
+    tables = [TABLE, TABLE.append_column("z", [["1"] * 3]).drop(["y"])]
+    for at, table in enumerate(tables):
+        ds.write_dataset(table, tmp_path / str(at), format=form)
+    found = [
+        one
+        for at in range(2)
+        for one in ds.dataset(tmp_path / str(at), format=form).get_fragments()
+    ]
+    with pytest.raises(KeyError, match=r'column "y" is in .*0.part-0.* and not in .*1.part-0'):
+        Loader(found, columns=["y"])
+    for wish in Cast("float32"), Categories([True]):
+        with pytest.raises((UnsupportedError, ValueError), match=r'column "s"'):
+            Loader(found, columns={"s": wish})
+    assert repr(Loader(found, columns=["x"], dtype="float32")).endswith(" -> float32>")
+    assert sum(len(one["x"]) for one in Loader(found, columns=["x"])) == 6
+
+
+def test_files_of_fragments_may_be_gone_or_over_a_network(tmp_path):
+    table = pa.table({"x": [1]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    (gone,) = ds.dataset(tmp_path / "a.parquet").get_fragments()
+    gone = pickle.loads(pickle.dumps(gone))
+    (tmp_path / "a.parquet").unlink()
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/checked/a.parquet", b"no footer")
+    system = pafs.PyFileSystem(pafs.FSSpecHandler(memory))
+    remote = ds.ParquetFileFormat().make_fragment("/checked/a.parquet", filesystem=system)
+    for fragment in gone, remote:
+        loader = Loader([fragment], columns=["z"])
+        with pytest.raises((OSError, ValueError), match=r"a\.parquet"):
+            iter(loader)
+
+
 def test_files_may_come_later_and_change(tmp_path):
     path = tmp_path / "a.parquet"
     loader = Loader(path, columns=["x"], framework="numpy")
@@ -269,6 +315,24 @@ def test_a_loader_says_what_its_columns_become():
     )
 
 
+def test_a_mix_says_its_columns_where_no_file_is_read_for_it(tmp_path):
+    tables = [TABLE, pl.from_arrow(TABLE), TABLE.to_pandas(), [TABLE, TABLE], ds.dataset(TABLE)]
+    tables += [TABLE.to_reader(), *ds.dataset(TABLE).get_fragments()]
+    for table in tables:
+        mix = Mix([(TABLE, 1), (table, 1)])
+        assert repr(mix).endswith("\n  x: double\n  y: int64\n  s: string>")
+    lists = pa.table({"l": [[1, 2]]})
+    assert repr(Mix([(lists, 1)])).splitlines()[2:] == [
+        "  1 of pyarrow.Table, 1 rows",
+        "  l: list<item: int64> -> Ragged>",
+    ]
+    pq.write_table(TABLE, tmp_path / "a.parquet")
+    objects = pd.DataFrame({"x": pd.Series([1.0], dtype=object)})
+    for unknown in tmp_path / "a.parquet", ds.dataset(tmp_path).get_fragments(), objects:
+        assert "1 of " in repr(Mix([(unknown, 1)])).splitlines()[-1]
+        assert "double" not in repr(Mix([(TABLE.drop(["x"]), 1), (unknown, 1)]))
+
+
 def test_so_does_a_mix_and_what_is_not_known_is_left_out():
     mix = Mix([(TABLE, 0.7), ("data/a.parquet", 0.3)])
     assert repr(mix).splitlines() == [
@@ -279,6 +343,7 @@ def test_so_does_a_mix_and_what_is_not_known_is_left_out():
     ]
     assert "  source: Mix, all_exhausted" in repr(Loader(mix, columns=["x"]))
     assert repr(Loader(iter([TABLE]))).endswith("list_iterator\n  columns: all>")
+    assert "source: generator " in repr(Loader(one for one in [TABLE]))
     assert repr(Loader(lambda index, count: TABLE, columns=["x"])).endswith("<lambda>\n  x>")
     wide = pa.table({f"c{at}": [1] for at in range(100)})
     assert repr(Loader(wide)).endswith("  and 70 columns more>")

@@ -58,9 +58,7 @@ def test_categories_are_positions_among_the_words(kind):
 
 def test_an_unknown_word_is_refused_unless_it_has_a_code():
     table = pa.table({"w": WORDS})
-    with pytest.raises(
-        ValueError, match='column "w": "dog" and 1 more, which is not among the 1'
-    ):
+    with pytest.raises(ValueError, match='column "w": "dog" and 1 more, which is not among the 1'):
         list(Loader(table, columns={"w": Categories(["cat"])}))
     found = columns_of(Loader(table, nulls=-7, columns={"w": Categories(["cat"], unknown=1)}))
     assert found == {"w": [0, 1, -7, 0, 1]}

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Cast, Categories, Loader, Mix, ragged, to_tensor
+from arrow_dlpack import Cast, Categories, Loader, Mix, UnsupportedError, ragged, to_tensor
 
 NOTHING = pa.table({"n": pa.nulls(3), "i": pa.array([None] * 3, pa.int64())})
 
@@ -59,3 +59,34 @@ def test_in_loaders_they_are_nulls_of_whatever_is_asked_for():
                     )
                     assert [str(one) for one in ours[-1:]] == [str(one) for one in theirs[-1:]]
                     assert ours[0].dtype == theirs[0].dtype
+
+
+@pytest.mark.parametrize("words", [["a", "b"], [1], [], None])
+@pytest.mark.parametrize("nulls", [-1, "mask", None])
+def test_a_dictionary_of_nulls_has_no_word_and_refuses_none(words, nulls):
+    wish = Categories.scan(nulls=nulls) if words is None else Categories(words, nulls=nulls)
+
+    def codes(column):
+        table = pa.table({"c": column, "x": [1, 2]})
+        found = []
+        for source in table, table.slice(1), table[:0], [table, table], Mix([(table, 1.0)]):
+            try:
+                batches = Loader(source, columns={"c": wish, "x": None}, framework="numpy")
+                found += [str(batch["c"]) for batch in batches]
+            except UnsupportedError as error:
+                found.append(str(error))
+        return found
+
+    for index, values in ([0, None], pa.nulls(1)), ([None, None], pa.nulls(0)):
+        column = pa.DictionaryArray.from_arrays(pa.array(index, pa.int8()), values)
+        assert codes(column) == codes(pa.nulls(2))
+
+
+@pytest.mark.parametrize("values", [pa.nulls(1), pa.nulls(1, pa.string())])
+def test_other_parts_have_the_words_that_a_dictionary_of_nulls_lacks(values):
+    nulls = pa.DictionaryArray.from_arrays(pa.array([0, None], pa.int8()), values)
+    parts = [pa.table({"c": column}) for column in (nulls, ["b", "a"])]
+    for source in parts, parts[::-1], Mix([(part, 1) for part in parts]):
+        for wish in Categories(["a", "b"], nulls=-1), Categories.scan(nulls=-1):
+            batches = Loader(source, columns={"c": wish})
+            assert sorted(at for one in batches for at in one["c"].tolist()) == [-1, -1, 0, 1]

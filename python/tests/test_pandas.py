@@ -17,6 +17,7 @@ from arrow_dlpack import (
     Categories,
     Loader,
     Mix,
+    UnsupportedError,
     explain,
     iter_batches,
     to_tensor,
@@ -390,3 +391,64 @@ def test_too_large_an_integer_is_told_with_its_column(value, place):
     for call in calls:
         with pytest.raises(OverflowError, match='^column "o" has integers that int64 does not'):
             call(source)
+
+
+def test_the_ends_of_an_interval_are_columns(tmp_path):
+    own = [*pd.interval_range(0, 2), None, pd.Interval(3, 5)]
+    frame = pd.DataFrame({"i": pd.array(own, dtype="interval[float64]"), "x": [1.0, 2, 3, 4]})
+    frame.to_parquet(tmp_path / "i.parquet")
+    with pytest.raises(UnsupportedError, match=r'name its fields in columns=, as "a\.b"'):
+        Loader(frame, columns=["i"])
+    table = pa.table(frame)
+    nested = pa.table({"s": pa.StructArray.from_arrays(table["i"].chunks, ["i"])})
+    sources = frame, table, [table, table.slice(1)], Mix([(frame, 1)]), tmp_path / "i.parquet"
+    for source in *sources, nested:
+        prefix = "s." if source is nested else ""
+        names = [f"{prefix}i.left", f"{prefix}i.right"]
+        loader = Loader(source, columns=dict.fromkeys(names, Cast("int8", nulls=-1)))
+        first, *rest = ([batch[name].tolist() for name in names] for batch in loader)
+        assert first == [[0, 1, -1, 3], [1, 2, -1, 5]]
+        assert rest in ([], [[[1, -1, 3], [2, -1, 5]]])
+    with pytest.raises(KeyError, match='struct "i" has .*left.*right'):
+        Loader(frame, columns=["i.middle"])
+
+
+UNCONVERTED = {
+    "objects": ([1, "a"], 'x["o"].astype("str")'),
+    "functions": ([len, len], 'x["o"].astype("str")'),
+    "complex": ([1j, 2j], None),
+    "sparse": (pd.arrays.SparseArray([0, 1]), 'x["o"].sparse.to_dense()'),
+    "long": (np.array([1, 2], np.longdouble), 'x["o"].astype("float64")'),
+}
+
+
+@pytest.mark.parametrize("name", UNCONVERTED)
+def test_a_column_that_pyarrow_does_not_convert_has_a_way_out_that_runs(name):
+    values, way = UNCONVERTED[name]
+    x = pd.DataFrame({"n": [1.0, 2.0], "o": values})
+    are_objects = name in ("objects", "functions")
+    calls = [lambda x: list(Loader([x])), lambda x: list(Loader([x], columns=["n", "o"]))]
+    if are_objects:
+        calls += [lambda x: list(Loader(x)), to_tensor, Array]
+        calls += [lambda x: to_tensor(x, columns=["n", "o"])]
+    for call in calls:
+        with pytest.raises((NotImplementedError, TypeError, ValueError)) as refused:
+            call(x)
+        (note,) = (one for one in refused.value.__notes__ if "leaves it out" in one)
+        assert "x.drop(columns=['o'])" in note
+        assert way is None or way.replace('"o"', "'o'") in note
+    assert list(Loader(x.drop(columns=["o"])))
+    if way is not None:
+        x["o"] = eval(way)
+        wish = {"columns": {"o": Categories.scan()}} if are_objects else {}
+        assert list(Loader(x, **wish))
+
+
+def test_an_index_that_pyarrow_does_not_convert_is_left_out_as_a_note_says():
+    x = pd.DataFrame({"n": [1.0, 2.0]}, index=pd.Index([1, "All"], name="k"))
+    for call in to_tensor, lambda x: list(Loader(x)):
+        with pytest.raises(pa.ArrowInvalid) as refused:
+            call(x)
+        (note,) = refused.value.__notes__
+        assert note == "x.reset_index(drop=True) leaves the index out"
+        assert len(call(x.reset_index(drop=True)))

@@ -132,10 +132,9 @@ class _Distinct:
 
 def check_words(categories: Mapping[str, Categories], schemas: Sequence[Any]) -> None:
     """Refuses a word that no source with these schemas can hold."""
-    is_null = import_module("pyarrow").types.is_null
     for name, wish in categories.items():
         fields = [own for schema in schemas for own in selected(schema, [name])]
-        kinds = _distinct_types(own.type for own in fields if not is_null(own.type))
+        kinds = _distinct_types(own.type for own in fields if not _is_of_nulls(own.type))
         if kinds:
             _check_held(name, wish, [(kind, _held(name, wish, kind)[1]) for kind in kinds])
 
@@ -200,11 +199,10 @@ class Encoder:
         if not having and fills_nulls(wish):
             return
         kinds = _distinct_types(_field(of, name).type for of in having or schemas[:1])
-        is_null = import_module("pyarrow").types.is_null
         if (whole := merged_of(kinds)[0]) is not None:
             self._merged[name], kinds = whole, [whole]
         held = [(kind, _held(name, wish, kind)) for kind in kinds]
-        lost = [(kind, none) for kind, (_, none) in held if not is_null(kind)]
+        lost = [(kind, none) for kind, (_, none) in held if not _is_of_nulls(kind)]
         if lost and not is_part:
             _check_held(name, wish, lost)
         for kind, own in held:
@@ -420,6 +418,11 @@ def _is_stored(kind: Any) -> bool:
         plain = _plain_type(kind.storage_type)
         return _is_binary(plain) or pa.types.is_string(plain) or pa.types.is_large_string(plain)
     return isinstance(kind, pa.BaseExtensionType)
+
+
+def _is_of_nulls(kind: Any) -> bool:
+    """Whether it has no values, and so holds no word; dictionaries of none too."""
+    return bool(import_module("pyarrow").types.is_null(_plain_type(kind)))
 
 
 def _plain_type(kind: Any) -> Any:

@@ -10,9 +10,8 @@ from . import filters as _filters
 from .categories import check_words
 from .columns import ByLength, ByTokens, Columns
 from .empty import (
-    dataset_of,
     emptied,
-    parts_of,
+    emptied_files,
     schema_of,
     schemas_of,
     shown_schema_of,
@@ -47,7 +46,8 @@ def check_columns(data: Any, options: LoaderOptions) -> Any:
     """Names, dtypes and wishes, as far as the source has a schema that costs nothing to ask.
 
     Returns the schema, None where it is not known. Of files of this machine the first footer is
-    read; those of a network wait for the first epoch, which reads all of them side by side.
+    read, and of fragments all, which keep them; files of a network wait for the first epoch, which
+    reads all of them side by side.
     """
     if is_function(data):
         return None
@@ -61,7 +61,7 @@ def check_columns(data: Any, options: LoaderOptions) -> Any:
 
 
 def _checked(data: Any, options: LoaderOptions) -> Any:
-    empty, query = emptied(data), options.query
+    empty, query = _emptied(data), options.query
     if is_local(data):
         empty = _emptied_files(data, query)
     if empty is not None:
@@ -69,11 +69,40 @@ def _checked(data: Any, options: LoaderOptions) -> Any:
     if names := names_of(data):
         _core._check_names(names, _read_of(names, query))
         _filters.check_names(query.where, names)
-    for part in parts_of(data) if isinstance(data, (list, tuple, Mix)) else ():
+    parts = _listed(data)
+    for part in parts if isinstance(parts, (list, tuple)) else ():
         names = names_of(part) or []
         # What a part lacks is for an epoch to say, which knows all of them.
         _core._check_names(names, [name for name in _read_of(names, query) if name in names])
     return None
+
+
+def _emptied(data: Any) -> Any:
+    """`emptied`, of a Mix with each of its sources."""
+    if not isinstance(data, Mix):
+        return emptied(data)
+    sources, ways = zip(*map(_emptied_part, _listed(data)), strict=True)
+    return None if any(one is None for one in sources) else data.of(sources, ways)
+
+
+def _listed(data: Any) -> Any:
+    """The sources of a Mix; any other source as it is."""
+    return [one for one, _ in data.sources] if isinstance(data, Mix) else data
+
+
+def _emptied_part(data: Any) -> tuple[Any, str | None]:
+    """Of a Mix: `emptied`, and of this machine one file, or fragments, by the footers; how it gets
+    another type.
+    """
+    if not is_local(data):
+        return emptied(data), None
+    try:
+        files = source_of(data)
+        head = files.head()
+    except (OSError, ValueError):  # of a file that is not there yet, or not whole
+        return None, None
+    schemas, are_all = head or ([], False)
+    return emptied_files(schemas) if are_all else None, files.way
 
 
 def _read_of(names: Sequence[str], query: Query) -> list[str]:
@@ -82,7 +111,8 @@ def _read_of(names: Sequence[str], query: Query) -> list[str]:
 
 
 def _emptied_files(data: Any, query: Query) -> Any:
-    """A dataset of no rows in place of one file; of several only the names are looked at.
+    """A source of no rows in place of one file, or of fragments; of several paths only the names
+    are looked at.
 
     It looks for the files anew: there may be more when an epoch begins.
     """
@@ -96,15 +126,16 @@ def _emptied_files(data: Any, query: Query) -> Any:
         return None
     if head is None:
         return None
-    schema, is_only = head
-    names = schema.names
+    schemas, are_all = head
+    schema, names = schemas[0], schemas[0].names
     needed = [name for name in query.columns or () if not query.fills(name)]
-    if not set(heads(needed, lambda: names) or ()) <= set(names):
+    are_many = are_all and len(schemas) > 1
+    if are_many or not set(heads(needed, lambda: names) or ()) <= set(names):
         files.runs(query)  # has the error, for all files
     wanted = features_of(schema) if query.columns is None else query.columns
     read = heads(wanted, lambda: names) or ()
     _core._check_names(names, [name for name in read if name in names])
-    return dataset_of(schema) if is_only else None
+    return emptied_files(schemas) if are_all else None
 
 
 def _check_epoch(data: Any, empty: Any, options: LoaderOptions) -> Any:
@@ -117,10 +148,11 @@ def _check_epoch(data: Any, empty: Any, options: LoaderOptions) -> Any:
         with suppress(_core.UnsupportedError):
             check_epoch(source_of(empty), options.with_copy_for(options.framework))
         return None
-    schema, are_named = schema_of(empty), options.columns is not None
-    unknown = unknown_names(data, empty)
+    no_rows = _listed(empty)
+    schema, are_named = schema_of(no_rows), options.columns is not None
+    unknown = unknown_names(_listed(data), no_rows)
     if unknown:
-        options = _of_known(schemas_of(empty), unknown, options)
+        options = _of_known(schemas_of(no_rows), unknown, options)
     query = options.query
     is_one = not isinstance(data, (list, tuple, Mix))
     if is_one and query.where is not None and not isinstance(query.where, str):
@@ -135,8 +167,8 @@ def _check_epoch(data: Any, empty: Any, options: LoaderOptions) -> Any:
             labels = replace(options, columns=[], format="dict")
             check_epoch(source_of(empty), labels.with_copy_for(options.framework))
     # Other sources have one encoder, which does it.
-    check_words(query.categories, schemas_of(empty) if isinstance(data, Mix) else [])
-    return None if unknown else shown_schema_of(empty)
+    check_words(query.categories, schemas_of(no_rows) if isinstance(data, Mix) else [])
+    return None if unknown else shown_schema_of(no_rows)
 
 
 def _of_known(schemas: Sequence[Any], unknown: set[str], options: LoaderOptions) -> LoaderOptions:

@@ -274,6 +274,10 @@ def _names(argument: str, columns: Columns) -> tuple[list[str], dict[str, Wish]]
             f"{argument} must be {what}, got {_shown(given)}: a dict says what each becomes, as "
             '{"x": Cast("float32")}'
         )
+    if isinstance(given, (set, frozenset)):
+        raise TypeError(
+            f"{argument} must be {what}, got a set, which has no order: sorted(x) is a list of them"
+        )
     if is_class or isinstance(given, bytes) or not hasattr(given, "__getitem__"):
         raise TypeError(
             f"{argument} must be {what}, got {columns!r}: names are texts, and pandas' 0 is called "

@@ -408,10 +408,10 @@ class Files(Dataset):
         self.fragments()
         return whole_of([schema for _, schema in self._schemas], query)
 
-    def head(self) -> tuple[Any, bool] | None:
+    def head(self) -> tuple[list[Any], bool] | None:
         if len(self._named) == 1:
             self.fragments()
-            return self._schemas[0][1], True
+            return [self._schemas[0][1]], True
         if not self._named:
             return None
         path, keys = self._named[0]
@@ -419,7 +419,7 @@ class Files(Dataset):
             path, filesystem=self._system, partition_expression=_told(keys)
         )
         read_footers([fragment], self._system)
-        return with_keys(fragment.physical_schema, keys), False
+        return [with_keys(fragment.physical_schema, keys)], False
 
     def refresh(self) -> None:
         # Over a network this would take as long as to read them again.
@@ -609,6 +609,11 @@ class Fragments(Files):
 
     def refresh(self) -> None:
         """Nothing: fragments keep their footers, and of a replaced file reading tells."""
+
+    def head(self) -> tuple[list[Any], bool]:
+        """Of all files: an epoch does not read the footers again."""
+        self.fragments()
+        return [self._schemas[kind][1] for kind in self._kinds], True
 
     def _opened(self) -> list[Any]:
         read_footers(self._given, self._system)

@@ -1,13 +1,15 @@
-"""Sources without rows in place of those with rows: a `Loader` is checked with them."""
+"""Sources without rows in place of those with rows: a `Loader` is checked with them, and the
+columns that it and a `Mix` have are those of these.
+"""
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 from .. import _core
 from .._frames import converts, is_pandas_frame
-from .kinds import is_local, is_path
-from .known import known_schema, library_of
-from .mix import Mix, source_of
+from .kinds import is_path
+from .known import is_in_memory, known_schema, library_of
 from .readers import is_column, objects_of, reader_of, table_of
 from .schema import with_types
 
@@ -15,11 +17,8 @@ from .schema import with_types
 def emptied(data: Any) -> Any:
     """The same kind of source with these columns and no rows; None where they cost something.
 
-    No row is read for it, and no query is run: a Loader is checked with it when it is made.
+    data: no Mix. No row is read for it, and no query is run.
     """
-    if isinstance(data, Mix):
-        sources, ways = zip(*(_emptied_part(one) for one, _ in data.sources), strict=True)
-        return None if any(one is None for one in sources) else data.of(sources, ways)
     if isinstance(data, (list, tuple)):
         parts = [] if is_path(data) else list(map(emptied, data))
         return None if not parts or any(part is None for part in parts) else parts
@@ -35,7 +34,8 @@ def _emptied_table(data: Any) -> Any:
     schema = known_schema(data)
     if schema is None:
         return None
-    return dataset_of(schema) if hasattr(data, "scanner") else table_of(schema)
+    is_dataset = hasattr(data, "scanner") and not is_in_memory(data)
+    return dataset_of(schema) if is_dataset else table_of(schema)
 
 
 def _emptied_column(column: Any) -> Any:
@@ -53,17 +53,9 @@ def _emptied_column(column: Any) -> Any:
     return table_of(pa.schema(list(kind))) if pa.types.is_struct(kind) else empty
 
 
-def _emptied_part(data: Any) -> tuple[Any, str | None]:
-    """Of a Mix: `emptied`, and one file of this machine by its footer; how it gets another type."""
-    if not is_local(data):
-        return emptied(data), None
-    try:
-        files = source_of(data)
-        head = files.head()
-    except (OSError, ValueError):  # of a file that is not there yet, or not whole
-        return None, None
-    schema, is_only = head or (None, False)
-    return dataset_of(schema) if is_only else None, files.way
+def emptied_files(schemas: Sequence[Any]) -> Any:
+    """Those that have these schemas."""
+    return dataset_of(schemas[0]) if len(schemas) == 1 else list(map(table_of, schemas))
 
 
 def _emptied_frame(frame: Any) -> Any:
@@ -85,19 +77,13 @@ def unknown_names(data: Any, empty: Any) -> set[str]:
 
     empty: `emptied` data. What has a type in another part is not among them.
     """
-    if isinstance(empty, (list, Mix)):
-        parts = zip(parts_of(data), parts_of(empty), strict=True)
-        found = set().union(*(unknown_names(*pair) for pair in parts))
+    if isinstance(empty, list):
+        found = set().union(*map(unknown_names, data, empty))
         schemas = schemas_of(empty)
         return found - {own.name for schema in schemas for own in schema if not _is_null(own)}
     if not is_pandas_frame(data):
         return set()
     return {own.name for own in empty.schema if _is_null(own)}
-
-
-def parts_of(data: Any) -> list[Any]:
-    """Those of a list or a Mix."""
-    return [one for one, _ in data.sources] if isinstance(data, Mix) else list(data)
 
 
 def _is_null(field: Any) -> bool:
@@ -119,16 +105,16 @@ def shown_schema_of(empty: Any) -> Any:
 
 
 def _first_of(empty: Any) -> Any:
-    while isinstance(empty, (list, Mix)):
-        empty = empty[0] if isinstance(empty, list) else empty.sources[0][0]
+    while isinstance(empty, list):
+        empty = empty[0]
     return empty
 
 
 def schemas_of(empty: Any) -> list[Any]:
     """Those of sources without rows."""
-    if not isinstance(empty, (list, Mix)):
+    if not isinstance(empty, list):
         return [schema_of(empty)]
-    return [schema for one in parts_of(empty) for schema in schemas_of(one)]
+    return [schema for one in empty for schema in schemas_of(one)]
 
 
 def dataset_of(schema: Any) -> Any:

@@ -93,8 +93,8 @@ class IpcFiles(Several):
             self._rows = sum(file.rows() for file in self._files)
         return super().rows(query)
 
-    def head(self) -> tuple[Any, bool]:
-        return self._files[0].schema, len(self._files) == 1
+    def head(self) -> tuple[list[Any], bool]:
+        return [self._files[0].schema], len(self._files) == 1
 
     def explained(self, error: Exception, query: Query) -> Exception:
         if not isinstance(error, KeyError):

@@ -14,11 +14,12 @@ from itertools import chain, islice
 from typing import Any
 
 from .. import _core
+from .._items import items_of
 from .datasets import Dataset, Files, Fragments, is_of_reading
 from .iceberg import Iceberg, portable
 from .identity import ends_of, of_footers, of_groups, of_rows, of_types
 from .ipc import IpcFiles
-from .known import known_schema
+from .known import is_in_memory, known_schema
 from .paths import are_ipc_files, arrow_system, format_of, found_files
 from .readers import is_frame, table_of
 from .schema import Query, Told, conformed, told_by
@@ -44,11 +45,11 @@ def _are_fragments(source: Any) -> bool:
 
 
 def _of_fragments(source: Any) -> Source:
-    fragments = source if isinstance(source, (list, tuple)) else [source]
-    if all(hasattr(one, "path") for one in fragments):
+    is_one = not isinstance(source, (list, tuple))
+    fragments = [source] if is_one else items_of("the source", source)
+    if not any(map(is_in_memory, fragments)):
         return Fragments(fragments)
-    pa, ds = import_module("pyarrow"), import_module("pyarrow.dataset")
-    return Dataset(ds.dataset(pa.concat_tables(one.to_table() for one in fragments)))
+    return Several([one.to_table() for one in fragments])
 
 
 def _of_paths(source: Any) -> Source:
@@ -254,7 +255,7 @@ def _tables_of_objects(dataset: Any) -> Iterator[Any]:
 def _of_batches(batches: Any) -> Source:
     """A list or an iterator of batches, which have one schema."""
     if isinstance(batches, (list, tuple)):
-        return Several(batches)
+        return Several(items_of("the source", batches))
     return Stream(lambda columns: batches, once=True)
 
 
@@ -400,9 +401,12 @@ def takes_texts(data: Any) -> bool:
 
 
 def is_local(data: Any) -> bool:
-    """Whether it is one path, or several, of this machine."""
-    paths = data if isinstance(data, (list, tuple)) else [data]
-    return is_path(data) and not any("://" in os.fspath(path) for path in paths)
+    """Whether it is one path, or several, of this machine, or fragments that are such files."""
+    several = data if isinstance(data, (list, tuple)) else [data]
+    if _are_fragments(data):
+        systems = (getattr(one, "filesystem", None) for one in several)
+        return all(getattr(system, "type_name", None) == "local" for system in systems)
+    return is_path(data) and not any("://" in os.fspath(path) for path in several)
 
 
 def for_pickle(data: Any) -> Any:

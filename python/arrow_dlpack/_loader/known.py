@@ -1,5 +1,6 @@
 """What a source tells of its columns without being read."""
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -47,9 +48,17 @@ def known_schema(data: Any) -> Any:
         return pa.schema(list(kind))
     # What other libraries call a schema may take a query.
     is_known = type(data).__module__.startswith("pyarrow.") or hasattr(data, "scanner")
-    names = ("schema", "projected_schema", "schema_arrow") if is_known else ()
+    names = ["schema", "projected_schema", "schema_arrow"] if is_known else []
+    names += ["physical_schema"] if is_in_memory(data) else []
     found = (getattr(data, name, None) for name in names)
     return next((schema for schema in found if isinstance(schema, pa.Schema)), None)
+
+
+def is_in_memory(data: Any) -> bool:
+    """Whether it is a fragment of a dataset of pyarrow's that is a table, or a file in a buffer."""
+    of = sys.modules.get("pyarrow.dataset")
+    is_fragment = of is not None and isinstance(data, of.Fragment)
+    return is_fragment and getattr(data, "filesystem", None) is None
 
 
 def _schema_of_duckdb(relation: Any) -> Any:

@@ -29,7 +29,7 @@ from .source import Loop, Source
 from .summary import of_loader
 
 #: Of sources that pickle takes by value, and that are not pickled a second time to find that out.
-_BY_VALUE = {"Table", "RecordBatch", "DataFrame", "LazyFrame", "str", "list", "tuple"}
+_BY_VALUE = {"Table", "RecordBatch", "DataFrame", "LazyFrame", "str"}
 
 #: Values, and where they are valid.
 Masked: TypeAlias = tuple[Tensor, Tensor]
@@ -413,7 +413,7 @@ class Loader(Loop, Generic[Batch_co]):
 
     def __getstate__(self) -> dict[str, Any]:
         data = for_pickle(self._data)
-        if type(data).__name__ not in _BY_VALUE:
+        if not _is_by_value(data):
             try:
                 pickle.dumps(data)
             except Exception as error:
@@ -504,6 +504,12 @@ class Loader(Loop, Generic[Batch_co]):
             known = scanned(source, options.query, of_parts)
             options = self._options = options.with_words(known)
         return options
+
+
+def _is_by_value(data: Any) -> bool:
+    if isinstance(data, (list, tuple)):
+        return all(map(_is_by_value, data))
+    return type(data).__name__ in _BY_VALUE
 
 
 def _in_worker() -> bool:

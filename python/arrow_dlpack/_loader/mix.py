@@ -16,12 +16,13 @@ from .._items import items_of
 from . import filters as _filters
 from . import kinds as _kinds
 from .datasets import OF_FILES, Dataset
+from .empty import emptied, shown_schema_of, unknown_names
 from .readers import Made, heads, present, reader_of
 from .row_groups import Piece, len_of, pieces_of
 from .schema import ALL, Part, Query, Run, common, features_of, fitted
 from .sharding import shuffled
 from .source import Loop, Source, count_of, joined, seen_by
-from .summary import lines, of_source
+from .summary import lines, of_columns, of_source
 
 _STOPPING = ("all_exhausted_without_replacement", "all_exhausted", "first_exhausted")
 #: Rows that are put in order together.
@@ -90,9 +91,10 @@ class Mix:
         return mix
 
     def __repr__(self) -> str:
-        """Its sources and their weights, without reading them."""
+        """Its sources, their weights, and the columns if each source tells them unread."""
         try:
-            return lines("Mix", [f"stopping_strategy: {self.stopping_strategy}", *_parts_of(self)])
+            told = [f"stopping_strategy: {self.stopping_strategy}", *_parts_of(self)]
+            return lines("Mix", [*told, *of_columns(_schema_of(self))])
         except Exception:  # of data whose attributes raise
             return object.__repr__(self)
 
@@ -113,6 +115,13 @@ def _parts_of(mix: Mix) -> Iterator[str]:
         yield f"{weight} of {of_source(source)}"
     if len(mix.sources) > _SHOWN:
         yield f"and {len(mix.sources) - _SHOWN} more"
+
+
+def _schema_of(mix: Mix) -> Any:
+    """That of the first source, if all of them tell theirs without being read."""
+    sources = [source for source, _ in mix.sources]
+    empty = emptied(sources)
+    return None if empty is None or unknown_names(sources, empty) else shown_schema_of(empty)
 
 
 def _pairs(sources: Any) -> tuple[tuple[Any, float], ...]:

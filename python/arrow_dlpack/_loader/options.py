@@ -301,6 +301,10 @@ _SHUFFLE = (
 _PREFETCH = ": it is how many batches are made ahead"
 
 
+#: Of PyTorch's DataLoader, which Loader.torch makes.
+_OF_WORKERS = ("num_workers", "persistent_workers", "pin_memory", "prefetch_factor")
+
+
 def takes_options(*without: str) -> Callable[[_Function], _Function]:
     """Gives a function the keywords of `LoaderOptions`, for help(), editors and errors.
 
@@ -320,6 +324,8 @@ def takes_options(*without: str) -> Callable[[_Function], _Function]:
                     meant = "".join(
                         f". Did you mean {one!r}?" for one in get_close_matches(name, known, 1)
                     )
+                    if name in _OF_WORKERS:
+                        meant = ": Loader(...).torch(num_workers=...) takes what a DataLoader does"
                     wrong = f"got an unexpected keyword argument {name!r}{meant}"
                     raise TypeError(f"{function.__qualname__}() {wrong}")
             return function(*args, **options)

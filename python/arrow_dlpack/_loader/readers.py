@@ -47,11 +47,12 @@ def reader_of(data: Any) -> Any:
             is_read_once = _core._is_read_once(data)
             return pa.RecordBatchReader.from_stream(_Recorded(data) if is_read_once else data)
         batch = pa.record_batch(data)
-    except (OverflowError, TypeError, ValueError) as error:
+    except (NotImplementedError, OverflowError, TypeError, ValueError) as error:
         told = explained(data, error)
         if isinstance(told, OverflowError):
             raise told from error
-        if isinstance(data, _Narrowed) or is_pandas_frame(data):
+        is_of_pandas = isinstance(data, _Narrowed) or is_pandas_frame(data)
+        if is_of_pandas or isinstance(error, NotImplementedError):
             raise  # it names the column
         of = type(data)
         has_protocol = any(map(hasattr, [data] * 2, ("__arrow_c_stream__", "__arrow_c_array__")))
@@ -196,7 +197,7 @@ class _Narrowed:
                 raise
             try:
                 return some.__arrow_c_stream__(requested_schema)
-            except (OverflowError, ValueError) as error:
+            except (NotImplementedError, OverflowError, TypeError, ValueError) as error:
                 raise explained(some, error) from error
 
 
@@ -501,7 +502,7 @@ def _lacks(level: Any, name: str) -> bool:
     head = _head(name, known)
     if head == name or head not in known:
         return head not in known
-    types, inner = import_module("pyarrow").types, level.field(known.index(head)).type
+    types, inner = import_module("pyarrow").types, _stored(level.field(known.index(head)).type)
     if not types.is_struct(inner):
         return not types.is_null(inner)
     return _lacks(inner, name.removeprefix(head + "."))
@@ -533,12 +534,18 @@ def path_of(name: str, schema: Any) -> tuple[Any, list[int]]:
         is_nullable |= field.nullable
         if head == rest:
             return field.with_name(name).with_nullable(is_nullable), path
-        level, rest = field.type, rest.removeprefix(head + ".")
+        level, rest = _stored(field.type), rest.removeprefix(head + ".")
         if pa.types.is_null(level):
             # Of one type with any struct: all of its fields are nulls.
             return field.with_name(name), path
         if not pa.types.is_struct(level):
-            raise KeyError(f'no column "{name}": "{head}" is no struct, but {level}')
+            raise KeyError(f'no column "{name}": "{head}" is no struct, but {field.type}')
+
+
+def _stored(kind: Any) -> Any:
+    """What a type is stored as, whose fields are those of pandas's intervals, for one."""
+    is_extension = isinstance(kind, import_module("pyarrow").BaseExtensionType)
+    return _stored(kind.storage_type) if is_extension else kind
 
 
 def _width(level: Any) -> int:
@@ -547,6 +554,9 @@ def _width(level: Any) -> int:
 
 def _values(batch: Any, path: Sequence[int]) -> Any:
     column = batch.column(path[0])
-    # Nulls of the struct are nulls of its fields.
-    of = import_module("pyarrow.compute").struct_field
-    return of(column, path[1:]) if len(path) > 1 else column
+    for at in path[1:]:
+        while hasattr(column, "storage"):
+            column = column.storage
+        # Nulls of the struct are nulls of its fields.
+        column = import_module("pyarrow.compute").struct_field(column, [at])
+    return column

@@ -128,8 +128,8 @@ class Source:
             return None
         return reader_of(readable_for(self._open(None), query.columns, named_in(query))).schema
 
-    def head(self) -> tuple[Any, bool] | None:
-        """The schema of its first file, and whether there is no other."""
+    def head(self) -> tuple[list[Any], bool] | None:
+        """The schemas of its first files, and whether there are no others."""
         return None
 
     def refresh(self) -> None:

@@ -69,10 +69,15 @@ def of_source(data: Any) -> str:
         return of_source(data[0]) + more
     kind = type(data)
     if hasattr(data, "__qualname__"):
-        return f"function {data.__qualname__}"
+        return f"{'function' if callable(data) else kind.__name__} {data.__qualname__}"
     rows = rows_of_table(data)
     name = f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
     return name if rows is None else f"{name}, {rows} rows"
+
+
+def of_columns(schema: Any) -> list[str]:
+    """What a Loader without options makes of each column, if they are known."""
+    return [] if schema is None else list(_of_columns(schema, LoaderOptions()))
 
 
 def _of_columns(schema: Any, options: LoaderOptions) -> Iterator[str]:
