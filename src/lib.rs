@@ -317,6 +317,8 @@ mod site {
     mod devices {}
     #[doc = include_str!("../docs/guides/training.md")]
     mod training {}
+    #[doc = include_str!("../docs/guides/service.md")]
+    mod service {}
 }
 
 mod alloc;

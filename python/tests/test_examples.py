@@ -37,6 +37,10 @@ def test_a_model_learns_from_images_in_parquet():
     assert re.search(r"told apart: \d+\.\d%", output_of("train_images.py"))
 
 
+def test_a_service_gives_what_training_does():
+    assert "served 32 rows as training has them" in output_of("service.py")
+
+
 def test_two_ranks_train_one_model():
     output = output_of("train_ranks.py", *TORCHRUN, GLOO_RANK)
     shares = re.findall(r"rank \d, epoch 0: ([\d,]+) of ([\d,]+) flights", output)
