@@ -22,6 +22,7 @@ import picture  # noqa: E402
 import pyarrow as pa  # noqa: E402
 import report  # noqa: E402
 import rust  # noqa: E402
+import service  # noqa: E402, F401 (its cases)
 import timing  # noqa: E402
 import torch  # noqa: E402
 
