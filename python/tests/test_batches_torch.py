@@ -281,7 +281,7 @@ def test_editors_see_the_keywords():
     dataset = loader - {"framework", "progress"}
     assert set(get_type_hints(DatasetKeywords)) == dataset
     assert set(get_type_hints(AnyDatasetKeywords)) == dataset
-    assert len(loader) + 3 == 20
+    assert len(loader) + 3 == 21
     assert get_origin(Batches[Tensor]) is Batches
 
 

@@ -55,7 +55,7 @@ def test_an_exception_of_a_python_source_reaches_the_caller_as_itself(prefetch, 
 
 
 def test_so_does_that_of_an_encoded_value_and_of_iter_batches():
-    with pytest.raises(ValueError, match="^column \"t\" has 'b', which is not among"):
+    with pytest.raises(ValueError, match='^column "t": "b", which is not among'):
         list(Loader([BATCH], columns={"t": Categories(["a"])}))
     error = MineError("boom")
     with pytest.raises(MineError) as raised:

@@ -58,6 +58,7 @@ class LoaderKeywords(_Keywords, total=False):
     """Columns without wishes; the batches are of our tensors."""
 
     columns: Sequence[str] | None
+    encoder: None
     framework: None
     transform: None
     progress: bool
@@ -76,6 +77,7 @@ class DatasetKeywords(_Keywords, total=False):
     """Columns without wishes; the batches are of PyTorch's tensors."""
 
     columns: Sequence[str] | None
+    encoder: None
     transform: None
 
 

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, cast::AsArray, make_array, new_null_array};
 use arrow_data::ArrayData;
-use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
+use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 
 use crate::arrow_types::item_of;
 use crate::chunks::{checked, footprint};
 use crate::extension::Extension;
-use crate::python::arrow::casts::{cast, check_memory, settled, there_and_back};
+use crate::python::arrow::casts::{bytes_of_cast, cast, check_memory, settled, there_and_back};
 use crate::python::field::type_with_extension;
 use crate::python::preview::preview;
 
@@ -63,14 +63,11 @@ pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Confo
     }
     match (from, to) {
         (DataType::Dictionary(_, values), _) => {
-            let array = settled(array).map_err(Misfit::Value)?;
-            let decoded = cast(&array, values).map_err(Misfit::Value)?;
-            conformed(&decoded, &Field::new("", DataType::clone(values), true), trained)
+            let values = Field::new("", DataType::clone(values), true);
+            conformed(&decoded(array, values.data_type())?, &values, trained)
         }
         (DataType::RunEndEncoded(_, values), _) => {
-            let array = settled(array).map_err(Misfit::Value)?;
-            let decoded = cast(&array, values.data_type()).map_err(Misfit::Value)?;
-            conformed(&decoded, values, trained)
+            conformed(&decoded(array, values.data_type())?, values, trained)
         }
         // A column that is handed out as it is.
         (_, DataType::Dictionary(_, values)) => {
@@ -103,6 +100,13 @@ pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Confo
             None => Err(refuse()),
         },
     }
+}
+
+/// The values of a dictionary, or of runs.
+fn decoded(array: &ArrayRef, values: &DataType) -> Conformed {
+    let array = settled(array).map_err(Misfit::Value)?;
+    check_memory(bytes_of_cast(&array, values), array.len()).map_err(Misfit::Value)?;
+    cast(&array, values).map_err(Misfit::Value)
 }
 
 /// Lists of any layout.
@@ -212,9 +216,7 @@ fn way_out(from: &DataType, to: &DataType) -> &'static str {
         (DataType::Timestamp(..), DataType::Timestamp(..)) => {
             ", and a time of another zone is another one: convert it first"
         }
-        (DataType::Timestamp(TimeUnit::Second, _), _) | (_, DataType::Timestamp(..)) => {
-            ": pass times"
-        }
+        _ if to.is_temporal() && !from.is_temporal() => ": pass times",
         _ => ": cast it first, if that is meant",
     }
 }

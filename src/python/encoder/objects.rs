@@ -55,11 +55,11 @@ impl<'py> Cells<'_, 'py> {
         }
         match storage {
             DataType::Null => {
-                self.read(&|_| Err::<i128, _>(Misread::Type))?;
+                self.read(storage, &|_| Err::<i128, _>(Misread::Type))?;
                 Ok(new_null_array(storage, self.cells.len()))
             }
             DataType::Boolean => {
-                let (values, nulls) = self.read(&|cell| truth(cell))?;
+                let (values, nulls) = self.read(storage, &|cell| truth(cell))?;
                 Ok(Arc::new(BooleanArray::new(values.into(), nulls)))
             }
             text if text.is_string() || text.is_binary() => self.texts(field),
@@ -137,13 +137,13 @@ impl<'py> Cells<'_, 'py> {
         let storage = field.data_type();
         match storage {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-                let (texts, nulls) = self.read(&text)?;
+                let (texts, nulls) = self.read(storage, &text)?;
                 let (offsets, bytes) = joined(texts.iter().map(|text| text.as_bytes()))?;
                 let made = || LargeStringArray::try_new(offsets, bytes, nulls);
                 cast(&checked(made)?, storage).map_err(PyValueError::new_err)
             }
             DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
-                let (binaries, nulls) = self.read(&binary)?;
+                let (binaries, nulls) = self.read(storage, &binary)?;
                 let (offsets, bytes) = joined(binaries.iter().map(Vec::as_slice))?;
                 let made = || LargeBinaryArray::try_new(offsets, bytes, nulls);
                 cast(&checked(made)?, storage).map_err(PyValueError::new_err)
@@ -151,7 +151,7 @@ impl<'py> Cells<'_, 'py> {
             DataType::FixedSizeBinary(size) => {
                 let is_uuid = field.extension_type_name() == Some("arrow.uuid");
                 let width = usize::try_from(*size).unwrap_or(0);
-                let (binaries, nulls) = self.read(&|cell| {
+                let (binaries, nulls) = self.read(storage, &|cell| {
                     let bytes = match cell.getattr_opt(intern!(cell.py(), "bytes")).ok().flatten() {
                         Some(bytes) if is_uuid => binary(&bytes)?,
                         _ => binary(cell)?,
@@ -224,13 +224,16 @@ impl<'py> Cells<'_, 'py> {
     /// What `read` makes of each value that is not null, and where they are valid.
     fn read<T: Default>(
         &self,
+        storage: &DataType,
         read: &dyn Fn(&Bound<'py, PyAny>) -> Read<T>,
     ) -> PyResult<(Vec<T>, Option<NullBuffer>)> {
         let mut values = alloc::reserved(self.cells.len())?;
         for (at, cell) in self.cells.iter().enumerate() {
             values.push(match cell {
                 None => T::default(),
-                Some(cell) => read(cell).map_err(|misread| self.refused(at, cell, misread))?,
+                Some(cell) => {
+                    read(cell).map_err(|misread| self.refused(at, cell, storage, misread))?
+                }
             });
         }
         Ok((values, self.nulls()))
@@ -242,16 +245,22 @@ impl<'py> Cells<'_, 'py> {
     }
 
     #[cold]
-    fn refused(&self, at: usize, cell: &Bound<'py, PyAny>, misread: Misread) -> PyErr {
+    fn refused(
+        &self,
+        at: usize,
+        cell: &Bound<'py, PyAny>,
+        storage: &DataType,
+        misread: Misread,
+    ) -> PyErr {
         let (place, value) = ((self.place)(at), described(cell));
         match misread {
             Misread::Raised(error) => error,
             Misread::Type => PyTypeError::new_err(format!(
-                "{place}{value} of type {} is none of the values of training",
+                "{place}{value}, of type {}, is no value of {storage}, which training has",
                 type_name(cell)
             )),
             Misread::Value(why) => PyValueError::new_err(format!(
-                "{place}{value} does not fit the type of training{why}"
+                "{place}{value} is no value of {storage}, which training has{why}"
             )),
         }
     }
@@ -261,7 +270,7 @@ impl<'py> Cells<'_, 'py> {
         storage: &DataType,
         read: impl Fn(&Bound<'py, PyAny>) -> Read<T::Native>,
     ) -> PyResult<ArrayRef> {
-        let (values, nulls) = self.read(&|cell| read(cell))?;
+        let (values, nulls) = self.read(storage, &|cell| read(cell))?;
         let array = PrimitiveArray::<T>::new(values.into(), nulls);
         Ok(Arc::new(array.with_data_type(storage.clone())))
     }
@@ -271,7 +280,7 @@ impl<'py> Cells<'_, 'py> {
         storage: &DataType,
         read: impl Fn(&Bound<'py, PyAny>) -> Read<i64>,
     ) -> PyResult<ArrayRef> {
-        let (values, nulls) = self.read(&|cell| read(cell))?;
+        let (values, nulls) = self.read(storage, &|cell| read(cell))?;
         self.made(storage, nulls, vec![Buffer::from_vec(values)], Vec::new())
     }
 
@@ -281,7 +290,8 @@ impl<'py> Cells<'_, 'py> {
         scale: i8,
         narrowed: impl Fn(i256) -> Option<T::Native>,
     ) -> PyResult<ArrayRef> {
-        let (values, nulls) = self.read(&|cell| {
+        let storage = &T::TYPE_CONSTRUCTOR(precision, scale);
+        let (values, nulls) = self.read(storage, &|cell| {
             let value = decimal(cell, precision, scale)?;
             narrowed(value).ok_or_else(|| Misread::Value(String::new()))
         })?;
@@ -291,7 +301,7 @@ impl<'py> Cells<'_, 'py> {
 
     /// Lists of any layout of different lengths.
     fn lists(&self, py: Python<'py>, storage: &DataType, item: &FieldRef) -> PyResult<ArrayRef> {
-        let (rows, nulls) = self.read(&items_of)?;
+        let (rows, nulls) = self.read(storage, &items_of)?;
         let (mut ends, mut end) = (vec![0i64], 0i64);
         let mut all = Vec::new();
         for row in rows {
@@ -328,7 +338,7 @@ impl<'py> Cells<'_, 'py> {
         shape: &[i64],
     ) -> PyResult<ArrayRef> {
         let size: usize = shape.iter().map(|&extent| extent.as_usize()).product();
-        let (rows, nulls) = self.read(&|cell| {
+        let (rows, nulls) = self.read(storage, &|cell| {
             let mut flat = Vec::new();
             flatten(cell, shape, &mut flat)?;
             Ok(flat)
@@ -357,7 +367,7 @@ impl<'py> Cells<'_, 'py> {
         let mut columns = Vec::with_capacity(fields.len());
         for field in fields {
             let name = field.name();
-            let (cells, _) = self.read(&|cell| match mapped(cell, name)? {
+            let (cells, _) = self.read(storage, &|cell| match mapped(cell, name)? {
                 Some(value) => Ok((!value.is_none()).then_some(value)),
                 None => Err(Misread::Raised(PyKeyError::new_err(name.clone()))),
             })?;
@@ -442,11 +452,7 @@ fn integer(cell: &Bound<'_, PyAny>) -> Read<i128> {
         clippy::cast_possible_truncation,
         reason = "whole, and in range"
     )]
-    if is_whole {
-        Ok(value as i128)
-    } else {
-        Err(Misread::Value(", which is of integers".to_owned()))
-    }
+    if is_whole { Ok(value as i128) } else { Err(Misread::Value(": it is not whole".to_owned())) }
 }
 
 #[expect(clippy::as_conversions, clippy::cast_possible_truncation, reason = "rounds")]
@@ -469,7 +475,7 @@ fn float<T>(
         // Python compares them exactly.
         return match value.is_finite() && cell.eq(rounded(value))? {
             true => Ok(made(value)),
-            false => Err(Misread::Value(", which has no float that is equal".to_owned())),
+            false => Err(Misread::Value(": no float is equal to it".to_owned())),
         };
     }
     if !cell.is_instance_of::<PyFloat>() {
@@ -477,7 +483,7 @@ fn float<T>(
     }
     let value: f64 = cell.extract()?;
     match rounded(value).is_infinite() && value.is_finite() {
-        true => Err(Misread::Value(", in which it is infinite".to_owned())),
+        true => Err(Misread::Value(": it would be infinite".to_owned())),
         false => Ok(made(value)),
     }
 }
@@ -489,7 +495,7 @@ fn decimal(cell: &Bound<'_, PyAny>, precision: u8, scale: i8) -> Read<i256> {
     let (negative, mut digits, exponent) = if is_of(&cell, "decimal", "Decimal") {
         let (sign, digits, exponent): (u8, Vec<u8>, Bound<'_, PyAny>) =
             cell.call_method0(intern!(cell.py(), "as_tuple"))?.extract()?;
-        let exponent: i64 = exponent.extract().map_err(|_| no(", which has no such value"))?;
+        let exponent: i64 = exponent.extract().map_err(|_| no(": it is no number"))?;
         (sign == 1, digits, exponent)
     } else if cell.is_instance_of::<PyInt>() && !cell.is_instance_of::<PyBool>() {
         let text = cell.str()?.to_string();
@@ -510,7 +516,7 @@ fn decimal(cell: &Bound<'_, PyAny>, precision: u8, scale: i8) -> Read<i256> {
     }
     let length = i64::try_from(digits.len()).unwrap_or(i64::MAX).saturating_add(more.max(0));
     if more < 0 || length > i64::from(precision) {
-        return Err(no(", which has too many digits for it"));
+        return Err(no(": it has too many digits"));
     }
     digits.resize(usize::try_from(length).unwrap_or(0), 0);
     let mut value = i256::ZERO;
@@ -522,10 +528,7 @@ fn decimal(cell: &Bound<'_, PyAny>, precision: u8, scale: i8) -> Read<i256> {
 
 fn text(cell: &Bound<'_, PyAny>) -> Read<String> {
     let text = cell.cast::<PyString>().map_err(|_| Misread::Type)?;
-    Ok(text
-        .to_str()
-        .map_err(|_| Misread::Value(", because it is not UTF-8".to_owned()))?
-        .to_owned())
+    Ok(text.to_str().map_err(|_| Misread::Value(": it is not UTF-8".to_owned()))?.to_owned())
 }
 
 fn binary(cell: &Bound<'_, PyAny>) -> Read<Vec<u8>> {
@@ -572,7 +575,7 @@ fn exact(nanoseconds: i128, per_second: i128) -> Read<i128> {
     let unit = 1_000_000_000 / per_second;
     match nanoseconds % unit {
         0 => Ok(nanoseconds / unit),
-        _ => Err(Misread::Value(", whose unit is longer".to_owned())),
+        _ => Err(Misread::Value(": it has a fraction of the unit".to_owned())),
     }
 }
 
@@ -614,8 +617,8 @@ fn since(cell: &Bound<'_, PyAny>, epoch: &Bound<'_, PyAny>, has_zone: bool) -> R
     }
     let has_own = !cell.call_method0(intern!(py, "utcoffset"))?.is_none();
     match (has_own, has_zone) {
-        (true, false) => Err(Misread::Value(", which has no zone".to_owned())),
-        (false, true) => Err(Misread::Value(", which has a zone".to_owned())),
+        (true, false) => Err(Misread::Value(": it has a zone".to_owned())),
+        (false, true) => Err(Misread::Value(": it has no zone".to_owned())),
         _ => nanoseconds(&cell.sub(epoch)?),
     }
 }
@@ -662,7 +665,7 @@ fn flatten<'py>(cell: &Bound<'py, PyAny>, shape: &[i64], out: &mut Vec<Cell<'py>
     let items = items_of(cell)?;
     if i64::try_from(items.len()) != Ok(*extent) {
         return Err(Misread::Value(format!(
-            ", whose rows have shape {shape:?}: it has {} items",
+            ": rows have shape {shape:?}, and this one {} items",
             items.len()
         )));
     }
