@@ -362,3 +362,46 @@ def test_bfloat16_beside_other_numbers_is_the_smallest_float_that_holds_both(
     assert (tensor.dtype, tensor.shape) == (dtype, (2, 2))
     rows = [[1.5, 1], [-2.0, 0]]
     assert tensor.tolist() == (rows if is_first else [row[::-1] for row in rows])
+
+
+def outcome(obj, options):
+    """What to_tensor makes of it, or the error."""
+    try:
+        made = to_tensor(obj, **options)
+    except (BufferError, KeyError, MemoryError, TypeError, ValueError) as error:
+        return type(error), str(error)
+    parts = made if isinstance(made, tuple) else (made,)
+    return [(part.dtype, part.shape, part.strides, np.asarray(part).tobytes()) for part in parts]
+
+
+@settings(max_examples=400)
+@given(
+    dtypes=st.lists(st.sampled_from(DTYPES), min_size=1, max_size=4),
+    length=st.sampled_from([0, 1, 3, 70]),
+    start=st.integers(0, 3),
+    null=st.sampled_from([0, 0, 0, 0.3]),
+    options=st.fixed_dictionaries(
+        {},
+        optional={
+            "dtype": st.sampled_from(["float32", "int8", "uint64", "bool", "float16", "bfloat16"]),
+            "nulls": st.sampled_from(["nan", "mask", 0, -1, 0.5, 1e300]),
+            "columns": st.lists(st.sampled_from(["x0", "x1", "x2", "x9"]), max_size=3, unique=True),
+            "copy": st.booleans(),
+            "order": st.sampled_from("CF"),
+        },
+    ),
+    large=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_a_batch_of_plain_numbers_is_what_the_same_table_is(
+    *, dtypes, length, start, null, options, large, seed
+):
+    """It goes by a way without fields and arrays, with the same result or error."""
+    random = np.random.default_rng(seed)
+    columns = [column_of(dtype, length, random, null) for dtype in dtypes]
+    if large and length:
+        columns[-1] = pa.array(random.choice([1.5, 1e300, 70000.0, 300.0], length))
+    batch = pa.record_batch({f"x{at}": own for at, own in enumerate(columns)}).slice(start)
+    # Metadata, which a plain batch has not.
+    other = batch.replace_schema_metadata({"a": "b"})
+    assert outcome(batch, options) == outcome(other, options)

@@ -1,6 +1,7 @@
 //! Values as codes: the position of each among given words.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use arrow_array::types::{self, Int16Type, Int32Type, Int64Type};
@@ -190,6 +191,10 @@ impl Categories {
         })
     }
 }
+
+/// Words do not change once they are made, so that no panic leaves them half-made.
+impl RefUnwindSafe for Categories {}
+impl UnwindSafe for Categories {}
 
 impl PartialEq for Categories {
     fn eq(&self, other: &Self) -> bool {

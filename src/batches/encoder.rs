@@ -1,6 +1,7 @@
 //! Rows as what a batch of them is, one call at a time.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -169,6 +170,10 @@ impl Conversion {
         encoded.unwrap_or_else(|panic| Err(Error::Panicked(panic)))
     }
 }
+
+/// No call changes it.
+impl RefUnwindSafe for Encoder {}
+impl UnwindSafe for Encoder {}
 
 impl fmt::Debug for Encoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -79,6 +79,8 @@ pub(crate) use refusal::nulls;
 pub use source::{IntoSource, Source};
 pub(crate) use source::{check_columns, check_type, table_schema};
 pub(crate) use table::UniformMatrix;
+#[cfg(feature = "pyo3")]
+pub(crate) use table::matrix_dtype;
 
 /// Converts an Arrow array to a tensor on the CPU, with explicit strides, zero-copy where the layout allows it.
 ///

@@ -166,6 +166,14 @@ impl ExportOptions {
         *self == Self { threads: self.threads, ..Self::default() }
     }
 
+    /// Whether a table of plain numbers without nulls is copied, row by row, to one tensor.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn are_of_a_copied_matrix(&self) -> bool {
+        self.order == Order::RowMajor
+            && self.nulls != NullPolicy::Masked
+            && self.copy != CopyPolicy::Never
+    }
+
     /// How values with a meaning are read.
     pub(super) fn reading(&self) -> ReadAs {
         let as_floats = self.dtype.is_some_and(DLDataType::is_float);

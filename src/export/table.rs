@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use arrow_array::{Array, RecordBatch};
 use arrow_buffer::Buffer;
+#[cfg(feature = "pyo3")]
+use arrow_schema::DataType;
 use arrow_schema::{Field, Fields, Schema};
 
 use super::cells::{CellArray, CellBuffer, NullCount};
@@ -330,6 +332,24 @@ fn is_one_run(columns: &Columns, order: Order) -> bool {
         Order::RowMajor => columns.len() == 1,
         Order::ColumnMajor => columns.widths.iter().all(|&width| width == 1),
     }
+}
+
+/// The dtype of a matrix of columns of these types, which are of numbers; `None` if there is none.
+#[cfg(feature = "pyo3")]
+pub(crate) fn matrix_dtype<'a>(
+    types: impl Iterator<Item = &'a DataType> + Clone,
+    options: &ExportOptions,
+) -> Option<DLDataType> {
+    let mut dtypes = types.map(DLDataType::from_arrow);
+    let all = dtypes.clone();
+    let first = dtypes.next()??;
+    let common = match options.dtype {
+        Some(_) => first,
+        None => dtypes.try_fold(first, |common, other| promote(common, other?))?,
+    };
+    let target = Target::new(common, options).ok().filter(|target| target.dtype.bits >= 8)?;
+    let converts = |own: Option<DLDataType>| kernels::can_convert(own?, target.dtype).then_some(());
+    all.map(converts).collect::<Option<()>>().map(|()| target.dtype)
 }
 
 /// The common dtype of two, as of NumPy's `result_type` and pyarrow's `RecordBatch.to_tensor`; signed integers with

@@ -44,8 +44,8 @@ pub(super) fn to_tensor<'py>(
     let py = object.py();
     refuse_none(columns.as_deref())?;
     let imported = match source::receive(object, columns.as_deref())? {
-        Received::Pair(pair) if columns.is_none() && options.are_default() => {
-            match pair.matrix(options.threads)? {
+        Received::Pair(pair) if options.are_of_a_copied_matrix() => {
+            match pair.matrix(columns.as_deref(), options)? {
                 Ok(matrix) => return Ok(Bound::new(py, PyTensor::from(matrix))?.into_any()),
                 Err(imported) => imported,
             }

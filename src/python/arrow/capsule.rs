@@ -18,7 +18,7 @@ use super::structs::{ArrowArray, ArrowSchema, Structure};
 use super::validate::TypedArray;
 use crate::python::describe::{described, type_name};
 use crate::python::runtime::unlocked;
-use crate::{ManagedTensor, kernels::Threads};
+use crate::{ExportOptions, ManagedTensor};
 
 /// The field that an `arrow_schema` capsule describes. The capsule keeps its structure.
 pub(in crate::python) fn schema_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<FieldRef> {
@@ -55,21 +55,21 @@ impl<'py> Pair<'py> {
         Ok(Self { schema, array })
     }
 
-    /// The matrix of a table of plain numbers of one type; else the array.
+    /// The matrix of plain numbers of a table, with [`ExportOptions::are_of_a_copied_matrix`]; else the array.
     pub(in crate::python) fn matrix(
         &self,
-        threads: Threads,
+        wanted: Option<&[String]>,
+        options: &ExportOptions,
     ) -> PyResult<Result<ManagedTensor, Imported>> {
-        let Some(columns) = read(&self.schema, matrix::columns_of)? else {
-            return self.import(None).map(Err);
-        };
+        let columns = read(&self.schema, |schema| matrix::columns_of(schema, wanted))?;
+        let Some(columns) = columns else { return self.import(wanted).map(Err) };
         let array = moved(&self.array)?;
-        let work = most_work(&array, &columns.data_type).saturating_mul(columns.count);
+        let work = most_work(&array, &DataType::Float64).saturating_mul(columns.columns.len());
         // SAFETY: S3, of this pair.
         let table = unsafe { TypedArray::new(array, columns) };
-        match unlocked(self.array.py(), work, || matrix::make(table, threads))? {
+        match unlocked(self.array.py(), work, || matrix::make(table, options))? {
             Ok(matrix) => Ok(Ok(matrix)),
-            Err(array) => self.import_as(None, || Ok(array)).map(Err),
+            Err(array) => self.import_as(wanted, || Ok(array)).map(Err),
         }
     }
 

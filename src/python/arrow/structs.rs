@@ -168,15 +168,28 @@ macro_rules! tree {
             }
 
             pub(super) fn children(&self) -> Checked<impl Iterator<Item = Checked<&Self>>> {
+                let refuse = || format!("an Arrow structure has {} children", self.n_children);
+                let count = usize::try_from(self.n_children).map_err(|_| refuse())?;
+                if count > 0 {
+                    self.child(0)?;
+                }
+                Ok((0..count).map(|at| self.child(at)))
+            }
+
+            pub(super) fn child(&self, at: usize) -> Checked<&Self> {
                 let said = self.n_children;
-                let refuse = |what| Err(format!("an Arrow structure has {said} children{what}"));
-                let Ok(count) = usize::try_from(said) else { return refuse("") };
-                if count > 0 && (self.children.is_null() || !self.children.is_aligned()) {
-                    return refuse(", but no pointer to them");
+                if usize::try_from(said).map_or(true, |count| at >= count) {
+                    return Err(format!(
+                        "an Arrow structure has {said} children, and no child {at}"
+                    ));
+                }
+                if self.children.is_null() || !self.children.is_aligned() {
+                    return Err(format!(
+                        "an Arrow structure has {said} children, but no pointer to them"
+                    ));
                 }
                 // SAFETY: S1: the pointers are there, each to a structure below this one.
-                let child = |index: usize| unsafe { below(self.children.add(index).read()) };
-                Ok((0..count).map(child))
+                unsafe { below(self.children.add(at).read()) }
             }
 
             pub(super) fn dictionary(&self) -> Option<Checked<&Self>> {

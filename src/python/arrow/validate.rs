@@ -26,10 +26,11 @@ pub(in crate::python) struct TypedArray<T = FieldRef> {
     of: T,
 }
 
-/// The type and the number of a table's columns, which are alike.
+/// Some columns of a table: their positions and types.
 pub(super) struct PlainColumns {
-    pub(super) data_type: DataType,
-    pub(super) count: usize,
+    pub(super) columns: Vec<(usize, DataType)>,
+    /// How many columns the table has.
+    pub(super) among: usize,
 }
 
 impl<T> TypedArray<T> {
@@ -66,11 +67,13 @@ impl TypedArray<PlainColumns> {
     pub(super) fn columns(
         &self,
     ) -> Checked<impl Iterator<Item = Checked<(CheckedArray<'_>, usize)>>> {
-        let PlainColumns { data_type, count } = &self.of;
-        if usize::try_from(self.array.n_children()) != Ok(*count) {
-            return Err(format!("{} children where {count} are expected", self.array.n_children()));
+        let PlainColumns { columns, among } = &self.of;
+        if usize::try_from(self.array.n_children()) != Ok(*among) {
+            return Err(format!("{} children where {among} are expected", self.array.n_children()));
         }
-        Ok(self.array.children()?.map(|column| CheckedArray::new(column?, data_type)))
+        Ok(columns
+            .iter()
+            .map(|(at, data_type)| CheckedArray::new(self.array.child(*at)?, data_type)))
     }
 }
 
