@@ -67,7 +67,7 @@ def taker(framework: Framework) -> Callable[[Tensor], Any]:
     if framework == "jax":
         return to_jax
     if framework == "numpy":
-        return to_numpy
+        return to_numpy()
     return import_module("torch").from_dlpack  # type: ignore[no-any-return]
 
 
@@ -79,14 +79,19 @@ def _name_of(function: Callable[[Tensor], Any]) -> Framework | None:
     return None
 
 
-def to_numpy(tensor: Tensor) -> Any:
-    """The `numpy.ndarray` of a tensor."""
+def to_numpy() -> Callable[[Tensor], Any]:
+    """What makes the `numpy.ndarray` of a tensor."""
     np = import_module("numpy")
-    try:
-        return np.from_dlpack(tensor)
-    except RuntimeError:
-        # NumPy's DLPack has no dtypes of ml_dtypes, such as bfloat16.
-        return np.asarray(tensor)
+    from_dlpack, asarray = np.from_dlpack, np.asarray
+
+    def take(tensor: Tensor) -> Any:
+        try:
+            return from_dlpack(tensor)
+        except RuntimeError:
+            # NumPy's DLPack has no dtypes of ml_dtypes, such as bfloat16.
+            return asarray(tensor)
+
+    return take
 
 
 def mapped(batch: Any, take: Callable[[Tensor], Any], column: str | None = None) -> Any:

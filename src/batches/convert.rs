@@ -27,6 +27,8 @@ pub(super) struct Conversion {
     /// Positions of the columns to read; the labels are the last ones.
     pub(super) columns: Vec<usize>,
     pub(super) codes: Vec<Option<Codes>>,
+    /// The schema of what is read, as nullable fields.
+    pub(super) read: SchemaRef,
     pub(super) converter: Converter,
 }
 
@@ -76,8 +78,10 @@ impl Conversion {
             forms,
         };
         // Before the first row is read.
+        let fields = schema.fields().iter().map(|field| Field::clone(field).with_nullable(true));
+        let read = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         drop(converter.batch(vec![Piece::all(RecordBatch::new_empty(schema))])?);
-        Ok(Self { columns, codes, converter })
+        Ok(Self { columns, codes, read, converter })
     }
 }
 

@@ -5,7 +5,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{FieldRef, Schema, SchemaRef};
 
 use super::convert::Conversion;
 use super::reader::{Codes, Piece};
@@ -161,10 +161,8 @@ impl Conversion {
             });
         }
         let converter = self.converter.of_rows_alone();
-        let nullable = |field: &FieldRef| Field::clone(field).with_nullable(true);
-        let fields: Vec<_> = converter.schema.fields().iter().map(nullable).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let schema = Arc::new(Schema::new(fields));
+        let schema = Arc::clone(&self.read);
         let batch = checked(|| RecordBatch::try_new_with_options(schema, read, &options))?;
         let encoded = fenced(|| converter.batch(vec![Piece::all(batch)]));
         encoded.unwrap_or_else(|panic| Err(Error::Panicked(panic)))

@@ -153,9 +153,10 @@ impl Batches {
         options: &BatchOptions,
     ) -> Result<Self, Error> {
         options.check()?;
-        let Conversion { columns, codes, converter } = Conversion::new(schema, is_table, options)?;
+        let Conversion { columns, codes, read, converter } =
+            Conversion::new(schema, is_table, options)?;
         let with_codes = converter.coded.iter().flatten().cloned().collect();
-        let reader = Reader::new(chunks, columns, codes, &converter.schema, options);
+        let reader = Reader::new(chunks, columns, codes, read, options);
         let pipeline = Pipeline { reader, skip: options.skip, converter };
         Ok(Self { state: State::Reading(Box::new(pipeline)), coded: with_codes })
     }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, SchemaRef};
 
 use super::categories::Categories;
 use super::options::{BatchOptions, Form, Shard, Shuffle};
@@ -39,18 +39,15 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Reads these columns, as nullable fields.
+    /// Reads these columns, as the fields of `schema`.
     pub(super) fn new(
         chunks: BatchChunks,
         columns: Vec<usize>,
         codes: Vec<Option<Codes>>,
-        schema: &Schema,
+        schema: SchemaRef,
         options: &BatchOptions,
     ) -> Self {
-        let nullable = |field: &Arc<Field>| Field::clone(field).with_nullable(true);
-        let fields: Vec<_> = schema.fields().iter().map(nullable).collect();
         let size = options.batch_size.unwrap_or(1);
-        let schema = Arc::new(Schema::new(fields));
         let pool = |Shuffle { rows, seed }| Pool::new(rows.max(size), size, seed, &schema);
         Self {
             chunks,
