@@ -1,6 +1,7 @@
 """An `Encoder` makes of rows what a batch of a `Loader` is, of one row as of all of them."""
 
 import datetime as dt
+import io
 import json
 import math
 import pickle
@@ -407,6 +408,34 @@ def test_every_kind_of_source_has_an_encoder(kind):
     encoder = Loader(SOURCES[kind](table), columns=columns, label="y", batch_size=2).encoder()
     assert encoder.categories == {"c": ("a", "b", "c")}
     assert np.asarray(encoder([{"x": 1, "c": "c"}])["c"]).tolist() == [2]
+
+
+def tables(nulls=0):
+    for at in range(4):
+        x = pa.array([None if at < nulls else at], pa.null() if at < nulls else None)
+        yield pa.table({"x": x, "c": ["a"]})
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        tables,
+        lambda: tables(nulls=2),
+        lambda: (table.to_reader() for table in tables()),
+        lambda: pd.read_csv(io.StringIO("x,c\n0,a\n1,a\n2,a\n3,a"), chunksize=1),
+        lambda: Mix([(tables(), 1)]),
+        lambda: pa.concat_tables(tables()).to_reader(),
+    ],
+    ids=["tables", "nulls", "readers", "csv", "mix", "reader"],
+)
+def test_an_encoder_takes_no_rows_from_an_epoch(source):
+    """Not of a source that is read once either, which has to be looked at for its types."""
+    columns = {"x": Cast("float64", nulls=-1), "c": Categories(["a"])}
+    loader = Loader(source(), columns=columns, framework="numpy")
+    for _ in range(2):
+        assert loader.encoder()([{"x": 5, "c": "a"}])["x"].tolist() == [5]
+    rows = [x for batch in loader for x in batch["x"].tolist()]
+    assert [abs(x) for x in rows] in ([0, 1, 2, 3], [1, 1, 2, 3])
 
 
 def test_a_loader_and_its_encoder_have_one_rule_of_a_wish():

@@ -82,7 +82,8 @@ class Encoder:
     def fit(self, source: Any, /) -> "Encoder":
         """Takes the types of a source's columns, and reads it once where `Categories` has no words.
 
-        source: as in `Loader`. Returns the encoder itself.
+        source: as in `Loader`; an iterator of batches loses its first one. Returns the encoder
+        itself.
         """
         loader = import_module(f"{__package__}.loader").Loader
         learned = loader(source, **keywords_of(self._options)).encoder()
