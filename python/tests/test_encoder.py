@@ -498,6 +498,23 @@ def test_words_of_every_type_come_back_equal(kind):
         assert back(rows)["x"].tolist() == expected
 
 
+def test_an_hour_that_a_zone_has_twice_is_two_words():
+    """Python's times of that zone are equal there, and those of another zone equal neither."""
+    hours = [dt.datetime(2020, 10, 25, hour, 30, tzinfo=dt.UTC) for hour in (0, 1)]
+    table = pa.table({"x": pa.array(hours, pa.timestamp("us", "Europe/Berlin"))})
+    columns = {"x": Categories.scan(unknown=-1)}
+    encoder = Loader(table, columns=columns, framework="numpy").encoder()
+    back = Encoder.from_json(encoder.to_json())
+    assert back.categories == encoder.categories == {"x": tuple(hours)}
+    assert repr(back) == repr(encoder)
+    assert encoder(table)["x"].tolist() == back(table.to_pylist())["x"].tolist() == [0, 1]
+    for words in hours, table["x"].to_pylist(), encoder.categories["x"]:
+        (batch,) = Loader(table, columns={"x": Categories(words)}, framework="numpy")
+        assert batch["x"].tolist() == [0, 1]
+    (batch,) = Loader(table, encoder=back)
+    assert batch["x"].tolist() == [0, 1]
+
+
 def whole():
     return json.loads(
         Loader(TABLE, columns={"text": Categories(["a"]), "long": Cast("f4")}).encoder().to_json()
