@@ -643,6 +643,49 @@ def test_what_a_new_training_changed_is_told_in_lines():
     assert one != 5
 
 
+def of_type(kind, **options):
+    return pa.schema([pa.field("x", kind, **options)])
+
+
+MANY = {f"c{at}": pa.float64() for at in range(50)}
+LONG = pa.struct([("name" * 30, pa.int64()), ("y", pa.int64())])
+OTHER = pa.struct([("name" * 30, pa.int64()), ("y", pa.float64())])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pa.schema(MANY), pa.schema(MANY | {"c49": pa.int64()})),
+        (pa.schema({"x" * 99 + "1": pa.int64()}), pa.schema({"x" * 99 + "2": pa.int64()})),
+        (of_type(LONG), of_type(OTHER)),
+        (of_type(pa.int64()), of_type(pa.int64(), nullable=False)),
+        (of_type(pa.int64()), of_type(pa.int64(), metadata={"ARROW:extension:name": "odd"})),
+    ],
+    ids=["columns", "names", "types", "nulls", "metadata"],
+)
+def test_a_diff_of_encoders_that_differ_is_not_empty(one, other):
+    encoders = [
+        Encoder(columns=dict.fromkeys(schema.names, AsArrow())).fit(schema.empty_table())
+        for schema in (one, other)
+    ]
+    assert encoders[0] != encoders[1]
+    told = encoders[0].diff(encoders[1])
+    assert [line[0] for line in told] == ["-", "+"]
+    assert told[0][1:] != told[1][1:]
+
+
+def test_a_diff_of_equal_encoders_is_empty_however_they_were_told():
+    """Their reprs may differ: a dtype has many forms, and so has a time."""
+    times = pa.array([pd.Timestamp("2020-01-01"), NOON], pa.timestamp("ns"))
+    zoned = pa.array([NOON], pa.timestamp("us", "Europe/Berlin"))
+    table = pa.table({"x": [1.5, 2.5], "t": times, "z": pa.concat_arrays([zoned, zoned])})
+    words = {"t": Categories.scan(), "z": Categories.scan()}
+    one = Encoder(columns={"x": Cast(np.dtype("float32")), **words}, dtype=torch.float64).fit(table)
+    other = Encoder.from_json(one.to_json())
+    assert one == other
+    assert one.diff(other) == other.diff(one) == []
+
+
 def test_a_loader_trains_again_by_an_encoder():
     table = pa.table({"x": [1.5, 2.5], "c": ["a", "b"], "y": [0, 1]})
     columns = {"x": Cast("float32"), "c": Categories(["b", "a", "z"])}

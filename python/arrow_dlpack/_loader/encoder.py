@@ -1,5 +1,6 @@
 """``Encoder``: rows of a service as what a model had in training."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from difflib import unified_diff
@@ -148,21 +149,32 @@ class Encoder:
 
     def diff(self, other: "Encoder") -> list[str]:
         """What differs in the other one, in lines: "-" as it is here, "+" as it is there."""
-        one, its = repr(self).splitlines()[1:], repr(other).splitlines()[1:]
-        lines = list(unified_diff(one, its, lineterm="", n=0))[2:]
-        told = [line for line in lines if not line.startswith("@@")]
+        told = list(unified_diff(self._lines(), other._lines(), lineterm="", n=0))[2:]
+        told = [f"{line[0]}  {line[1:]}" for line in told if not line.startswith("@@")]
+        if not told and (one := self._type()) != (its := other._type()):
+            # What pyarrow does not show: that there are no nulls, extension types that it lacks.
+            told = [f"-  schema: {one}", f"+  schema: {its}"]
         for name, words in self.categories.items():
             theirs = other.categories.get(name)
             if theirs is not None and theirs != words:
-                told += [
-                    f'- "{name}" has the word {word!r}' for word in words if word not in theirs
-                ]
-                told += [
-                    f'+ "{name}" has the word {word!r}' for word in theirs if word not in words
-                ]
-                if set(words) == set(theirs):
+                here, there = set(words), set(theirs)
+                told += [f'- "{name}" has the word {word!r}' for word in words if word not in there]
+                told += [f'+ "{name}" has the word {word!r}' for word in theirs if word not in here]
+                if here == there:
                     told.append(f'+ "{name}" has its words in another order')
         return told
+
+    def _lines(self) -> list[str]:
+        """What its repr says, in full; dtypes and words as a text has them, which has one form."""
+        options, schema = self._options, None
+        if self._engine is not None:
+            options, schema = read(self.to_json(framework=None))
+            options = replace(options, framework=self._options.framework)
+        of_encoder = import_module(f"{__package__}.summary").lines_of_encoder
+        return list(of_encoder(schema, options, is_whole=True))
+
+    def _type(self) -> str:
+        return "" if self._engine is None else json.dumps(_core._members(self._engine.schema))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Encoder):
