@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from decimal import Decimal
+from functools import reduce
 from unittest import mock
 from uuid import UUID
 
@@ -386,6 +387,33 @@ def test_an_encoder_without_types_says_how_it_gets_them():
     ).categories == {"c": ("a", "b")}
 
 
+def test_numbers_of_other_libraries_are_written_as_those_of_python():
+    columns = {
+        "x": Cast("float32", nulls=np.float32(0.5)),
+        "l": Pad(np.int64(7), max_length=np.int8(3)),
+        "m": Pad(torch.tensor(7)),
+    }
+    flags = {"writable": np.True_, "physical": np.False_, "copy": np.True_}
+    table = pa.table({"x": [1.5], "l": [[1]], "m": [[1]]})
+    encoder = Encoder(columns=columns, nulls=np.int32(3), **flags).fit(table)
+    plain = {
+        "x": Cast("float32", nulls=0.5),
+        "l": Pad(7, max_length=3),
+        "m": Pad(7),
+    }
+    flags = {"writable": True, "physical": False, "copy": True}
+    assert encoder == Encoder(columns=plain, nulls=3, **flags).fit(table)
+    assert pickle.loads(pickle.dumps(encoder)) == encoder
+
+
+def test_flags_are_true_or_false():
+    with pytest.raises(TypeError, match="writable must be True or False, got 'x'"):
+        Encoder(writable="x")
+    encoder = Loader(pa.table({"x": [1], "y": [0]}), label="y").encoder()
+    with pytest.raises(TypeError, match="label must be True or False, got 'y'"):
+        encoder([{"x": 1}], label="y")
+
+
 def test_label_is_for_an_encoder_that_has_one():
     encoder = Loader(pa.table({"x": [1]})).encoder()
     with pytest.raises(TypeError, match="has no label"):
@@ -525,6 +553,17 @@ def changed(**members):
     return json.dumps(whole() | members)
 
 
+def of_words(words):
+    """A column of these words as a text has them."""
+    options = {"words": words, "unknown": None, "nulls": None, "dtype": "int32"}
+    return {"name": "text", "becomes": "Categories", "with": options}
+
+
+def nested(levels):
+    """A list within lists."""
+    return reduce(lambda inner, _: [inner], range(levels), [])
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -542,6 +581,14 @@ def changed(**members):
         (changed(columns={}), "lists of columns"),
         (changed(columns=[5]), "has a name"),
         (changed(columns=[{"name": "x"}]), 'column[s]? "x"'),
+        (changed(columns=[{"name": "long"}] * 2), '"long" is there twice'),
+        (changed(columns=[], labels=[{"name": "long"}] * 2), '"long" is there twice'),
+        (changed(columns=[of_words([5, 5])]), 'column "text": words must differ'),
+        (changed(columns=[of_words([{"uuid": "x"}])]), 'column "text": badly formed'),
+        (changed(columns=[of_words([{"time": None}])]), 'column "text": fromisoformat'),
+        (changed(columns=[of_words([{"date": "2020-01-32"}])]), 'column "text": day'),
+        (changed(columns=[of_words(nested(600))]), "nested too deep"),
+        (changed(columns=[{"name": "text", "becomes": "Cast"}]), "other members"),
         (changed(columns=[{"name": "text", "becomes": "Eval", "with": {}}]), "unknown"),
         (changed(columns=[{"name": "text", "becomes": "Pad", "with": {}}]), "other members"),
         (changed(columns=[{"name": "text", "becomes": "Cast", "with": 5}]), "other members"),

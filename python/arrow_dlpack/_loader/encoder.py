@@ -11,7 +11,7 @@ from uuid import UUID
 from .. import _core, _frameworks
 from .._frameworks import Framework
 from ..typing import Dtype, Nulls
-from .columns import Categories, Columns, Form, fills_nulls
+from .columns import Categories, Columns, Form, fills_nulls, flag
 from .options import ENCODED, LoaderOptions
 from .source import Source
 from .written import read, written
@@ -98,7 +98,7 @@ class Encoder:
         values, a ValueError for a value that would change, or that is no word.
         """
         engine, options = self._made, self._options
-        labels = options.wanted.labels
+        labels, label = options.wanted.labels, flag("label", label)
         if label and not labels:
             raise TypeError("this encoder has no label: label=True is for one that has")
         batch = engine.encode(rows, label)
