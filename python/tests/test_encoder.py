@@ -613,6 +613,17 @@ def test_a_text_that_is_no_encoder_is_refused(text, words):
         Encoder.from_json(text)
 
 
+def test_of_each_column_of_words_its_own_type_is_read_alone():
+    """A text may have thousands of them, and reading the types of all for each would not end."""
+    table = pa.table({f"c{at}": ["a"] for at in range(3)})
+    encoder = Encoder(columns=dict.fromkeys(table.column_names, Categories(["a"]))).fit(table)
+    text, core = encoder.to_json(), arrow_dlpack._core
+    with mock.patch.object(core, "_words", wraps=core._words) as words:
+        assert Encoder.from_json(text) == encoder
+    read = [core._members(call.args[1])["children"] for call in words.call_args_list]
+    assert [[column["name"] for column in columns] for columns in read] == [["c0"], ["c1"], ["c2"]]
+
+
 def test_a_schema_that_is_nested_without_end_is_refused():
     level = '{"name": "x", "format": "+l", "flags": 2, "children": ['
     text = changed(schema=0, columns=[{"name": "x"}])

@@ -261,8 +261,9 @@ def engine_of(options: LoaderOptions, schema: Any) -> _core._Encoder:
     """The engine of an encoder, whose categories have words."""
     what = options.wanted
     forms: dict[str, Form] = dict(options.forms)
+    alone = _alone(schema) if what.categories else {}
     for name, wish in what.categories.items():
-        words = _core._words(list(wish.words or ()), schema, name)
+        words = _core._words(list(wish.words or ()), alone.get(name, schema), name)
         made = _core._categories(words, unknown=wish.unknown)
         if isinstance(made, tuple):
             one, other = (wish.words or ())[made[0]], (wish.words or ())[made[1]]
@@ -282,3 +283,10 @@ def engine_of(options: LoaderOptions, schema: Any) -> _core._Encoder:
         forms=forms or None,
         may_lack=[name for name, wish in what.wishes.items() if fills_nulls(wish)],
     )
+
+
+def _alone(schema: Any) -> dict[str, _core.Field]:
+    """The schema of each column alone, so that of thousands not all are read for each."""
+    whole = _core._members(schema)
+    columns = whole.get("children", [])
+    return {one["name"]: _core._schema_of(whole | {"children": [one]}) for one in columns}
