@@ -1,6 +1,7 @@
 """An `Encoder` makes of rows what a batch of a `Loader` is, of one row as of all of them."""
 
 import datetime as dt
+import io
 import json
 import math
 import pickle
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import threading
 from decimal import Decimal
+from functools import reduce
 from unittest import mock
 from uuid import UUID
 
@@ -385,6 +387,33 @@ def test_an_encoder_without_types_says_how_it_gets_them():
     ).categories == {"c": ("a", "b")}
 
 
+def test_numbers_of_other_libraries_are_written_as_those_of_python():
+    columns = {
+        "x": Cast("float32", nulls=np.float32(0.5)),
+        "l": Pad(np.int64(7), max_length=np.int8(3)),
+        "m": Pad(torch.tensor(7)),
+    }
+    flags = {"writable": np.True_, "physical": np.False_, "copy": np.True_}
+    table = pa.table({"x": [1.5], "l": [[1]], "m": [[1]]})
+    encoder = Encoder(columns=columns, nulls=np.int32(3), **flags).fit(table)
+    plain = {
+        "x": Cast("float32", nulls=0.5),
+        "l": Pad(7, max_length=3),
+        "m": Pad(7),
+    }
+    flags = {"writable": True, "physical": False, "copy": True}
+    assert encoder == Encoder(columns=plain, nulls=3, **flags).fit(table)
+    assert pickle.loads(pickle.dumps(encoder)) == encoder
+
+
+def test_flags_are_true_or_false():
+    with pytest.raises(TypeError, match="writable must be True or False, got 'x'"):
+        Encoder(writable="x")
+    encoder = Loader(pa.table({"x": [1], "y": [0]}), label="y").encoder()
+    with pytest.raises(TypeError, match="label must be True or False, got 'y'"):
+        encoder([{"x": 1}], label="y")
+
+
 def test_label_is_for_an_encoder_that_has_one():
     encoder = Loader(pa.table({"x": [1]})).encoder()
     with pytest.raises(TypeError, match="has no label"):
@@ -407,6 +436,34 @@ def test_every_kind_of_source_has_an_encoder(kind):
     encoder = Loader(SOURCES[kind](table), columns=columns, label="y", batch_size=2).encoder()
     assert encoder.categories == {"c": ("a", "b", "c")}
     assert np.asarray(encoder([{"x": 1, "c": "c"}])["c"]).tolist() == [2]
+
+
+def tables(nulls=0):
+    for at in range(4):
+        x = pa.array([None if at < nulls else at], pa.null() if at < nulls else None)
+        yield pa.table({"x": x, "c": ["a"]})
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        tables,
+        lambda: tables(nulls=2),
+        lambda: (table.to_reader() for table in tables()),
+        lambda: pd.read_csv(io.StringIO("x,c\n0,a\n1,a\n2,a\n3,a"), chunksize=1),
+        lambda: Mix([(tables(), 1)]),
+        lambda: pa.concat_tables(tables()).to_reader(),
+    ],
+    ids=["tables", "nulls", "readers", "csv", "mix", "reader"],
+)
+def test_an_encoder_takes_no_rows_from_an_epoch(source):
+    """Not of a source that is read once either, which has to be looked at for its types."""
+    columns = {"x": Cast("float64", nulls=-1), "c": Categories(["a"])}
+    loader = Loader(source(), columns=columns, framework="numpy")
+    for _ in range(2):
+        assert loader.encoder()([{"x": 5, "c": "a"}])["x"].tolist() == [5]
+    rows = [x for batch in loader for x in batch["x"].tolist()]
+    assert [abs(x) for x in rows] in ([0, 1, 2, 3], [1, 1, 2, 3])
 
 
 def test_a_loader_and_its_encoder_have_one_rule_of_a_wish():
@@ -469,6 +526,23 @@ def test_words_of_every_type_come_back_equal(kind):
         assert back(rows)["x"].tolist() == expected
 
 
+def test_an_hour_that_a_zone_has_twice_is_two_words():
+    """Python's times of that zone are equal there, and those of another zone equal neither."""
+    hours = [dt.datetime(2020, 10, 25, hour, 30, tzinfo=dt.UTC) for hour in (0, 1)]
+    table = pa.table({"x": pa.array(hours, pa.timestamp("us", "Europe/Berlin"))})
+    columns = {"x": Categories.scan(unknown=-1)}
+    encoder = Loader(table, columns=columns, framework="numpy").encoder()
+    back = Encoder.from_json(encoder.to_json())
+    assert back.categories == encoder.categories == {"x": tuple(hours)}
+    assert repr(back) == repr(encoder)
+    assert encoder(table)["x"].tolist() == back(table.to_pylist())["x"].tolist() == [0, 1]
+    for words in hours, table["x"].to_pylist(), encoder.categories["x"]:
+        (batch,) = Loader(table, columns={"x": Categories(words)}, framework="numpy")
+        assert batch["x"].tolist() == [0, 1]
+    (batch,) = Loader(table, encoder=back)
+    assert batch["x"].tolist() == [0, 1]
+
+
 def whole():
     return json.loads(
         Loader(TABLE, columns={"text": Categories(["a"]), "long": Cast("f4")}).encoder().to_json()
@@ -477,6 +551,17 @@ def whole():
 
 def changed(**members):
     return json.dumps(whole() | members)
+
+
+def of_words(words):
+    """A column of these words as a text has them."""
+    options = {"words": words, "unknown": None, "nulls": None, "dtype": "int32"}
+    return {"name": "text", "becomes": "Categories", "with": options}
+
+
+def nested(levels):
+    """A list within lists."""
+    return reduce(lambda inner, _: [inner], range(levels), [])
 
 
 @pytest.mark.parametrize(
@@ -496,6 +581,14 @@ def changed(**members):
         (changed(columns={}), "lists of columns"),
         (changed(columns=[5]), "has a name"),
         (changed(columns=[{"name": "x"}]), 'column[s]? "x"'),
+        (changed(columns=[{"name": "long"}] * 2), '"long" is there twice'),
+        (changed(columns=[], labels=[{"name": "long"}] * 2), '"long" is there twice'),
+        (changed(columns=[of_words([5, 5])]), 'column "text": words must differ'),
+        (changed(columns=[of_words([{"uuid": "x"}])]), 'column "text": badly formed'),
+        (changed(columns=[of_words([{"time": None}])]), 'column "text": fromisoformat'),
+        (changed(columns=[of_words([{"date": "2020-01-32"}])]), 'column "text": day'),
+        (changed(columns=[of_words(nested(600))]), "nested too deep"),
+        (changed(columns=[{"name": "text", "becomes": "Cast"}]), "other members"),
         (changed(columns=[{"name": "text", "becomes": "Eval", "with": {}}]), "unknown"),
         (changed(columns=[{"name": "text", "becomes": "Pad", "with": {}}]), "other members"),
         (changed(columns=[{"name": "text", "becomes": "Cast", "with": 5}]), "other members"),
@@ -518,6 +611,17 @@ def changed(**members):
 def test_a_text_that_is_no_encoder_is_refused(text, words):
     with pytest.raises((TypeError, ValueError, KeyError), match=words):
         Encoder.from_json(text)
+
+
+def test_of_each_column_of_words_its_own_type_is_read_alone():
+    """A text may have thousands of them, and reading the types of all for each would not end."""
+    table = pa.table({f"c{at}": ["a"] for at in range(3)})
+    encoder = Encoder(columns=dict.fromkeys(table.column_names, Categories(["a"]))).fit(table)
+    text, core = encoder.to_json(), arrow_dlpack._core
+    with mock.patch.object(core, "_words", wraps=core._words) as words:
+        assert Encoder.from_json(text) == encoder
+    read = [core._members(call.args[1])["children"] for call in words.call_args_list]
+    assert [[column["name"] for column in columns] for columns in read] == [["c0"], ["c1"], ["c2"]]
 
 
 def test_a_schema_that_is_nested_without_end_is_refused():
@@ -595,6 +699,49 @@ def test_what_a_new_training_changed_is_told_in_lines():
     assert "+ \"c\" has the word 'c'" in told
     assert one != other
     assert one != 5
+
+
+def of_type(kind, **options):
+    return pa.schema([pa.field("x", kind, **options)])
+
+
+MANY = {f"c{at}": pa.float64() for at in range(50)}
+LONG = pa.struct([("name" * 30, pa.int64()), ("y", pa.int64())])
+OTHER = pa.struct([("name" * 30, pa.int64()), ("y", pa.float64())])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pa.schema(MANY), pa.schema(MANY | {"c49": pa.int64()})),
+        (pa.schema({"x" * 99 + "1": pa.int64()}), pa.schema({"x" * 99 + "2": pa.int64()})),
+        (of_type(LONG), of_type(OTHER)),
+        (of_type(pa.int64()), of_type(pa.int64(), nullable=False)),
+        (of_type(pa.int64()), of_type(pa.int64(), metadata={"ARROW:extension:name": "odd"})),
+    ],
+    ids=["columns", "names", "types", "nulls", "metadata"],
+)
+def test_a_diff_of_encoders_that_differ_is_not_empty(one, other):
+    encoders = [
+        Encoder(columns=dict.fromkeys(schema.names, AsArrow())).fit(schema.empty_table())
+        for schema in (one, other)
+    ]
+    assert encoders[0] != encoders[1]
+    told = encoders[0].diff(encoders[1])
+    assert [line[0] for line in told] == ["-", "+"]
+    assert told[0][1:] != told[1][1:]
+
+
+def test_a_diff_of_equal_encoders_is_empty_however_they_were_told():
+    """Their reprs may differ: a dtype has many forms, and so has a time."""
+    times = pa.array([pd.Timestamp("2020-01-01"), NOON], pa.timestamp("ns"))
+    zoned = pa.array([NOON], pa.timestamp("us", "Europe/Berlin"))
+    table = pa.table({"x": [1.5, 2.5], "t": times, "z": pa.concat_arrays([zoned, zoned])})
+    words = {"t": Categories.scan(), "z": Categories.scan()}
+    one = Encoder(columns={"x": Cast(np.dtype("float32")), **words}, dtype=torch.float64).fit(table)
+    other = Encoder.from_json(one.to_json())
+    assert one == other
+    assert one.diff(other) == other.diff(one) == []
 
 
 def test_a_loader_trains_again_by_an_encoder():

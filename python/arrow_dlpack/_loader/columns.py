@@ -4,6 +4,7 @@ import math
 import operator
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from numbers import Real
 from typing import Any, Literal, TypeAlias
 
@@ -96,7 +97,8 @@ class Categories:
     words: in the order of their codes; None to read the column once before the first epoch, and to
     number its values in sorted order, NaN last. The same words give the same codes in all
     processes, and ``loader.categories`` has those that were read, for another loader. Both zeros
-    have one code, and so have all NaNs. A word that the column cannot hold is an error.
+    have one code, and so have all NaNs. Times with a zone are words of UTC. A word that the column
+    cannot hold is an error.
     unknown: the code of a value that is not among the words; None refuses it. It may be the code
     of a word that is there for them: ``Categories(["<unk>", "cat", "dog"], unknown=0)``.
     nulls: what becomes of nulls: a code, "mask", or "error" to refuse them. None: as in Loader,
@@ -182,10 +184,21 @@ class ByTokens:
 
 
 def _word(word: Any) -> Any:
-    """A word of pyarrow's as Python has it, and one NaN, which would not equal another."""
+    """A word of pyarrow's as Python has it, as one that equals each that is the same value."""
     word = word.as_py() if hasattr(word, "as_py") else word
     if not isinstance(word, Hashable):
         raise TypeError(f"words must be texts, numbers or other single values, got {word!r}")
+    return alike(word)
+
+
+def alike(word: Any) -> Any:
+    """The word, or the one that equals all that are the same value: one NaN, and times of UTC.
+
+    Two times of an hour that a zone has twice are equal in Python, and no time of another zone is.
+    """
+    has_zone = isinstance(word, datetime) and word.tzinfo is not None
+    if has_zone and word.utcoffset() is not None:
+        return word.astimezone(UTC)
     return math.nan if is_nan(word) else word
 
 

@@ -1,5 +1,6 @@
 """``Encoder``: rows of a service as what a model had in training."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from difflib import unified_diff
@@ -10,7 +11,7 @@ from uuid import UUID
 from .. import _core, _frameworks
 from .._frameworks import Framework
 from ..typing import Dtype, Nulls
-from .columns import Categories, Columns, Form, fills_nulls
+from .columns import Categories, Columns, Form, fills_nulls, flag
 from .options import ENCODED, LoaderOptions
 from .source import Source
 from .written import read, written
@@ -82,7 +83,8 @@ class Encoder:
     def fit(self, source: Any, /) -> "Encoder":
         """Takes the types of a source's columns, and reads it once where `Categories` has no words.
 
-        source: as in `Loader`. Returns the encoder itself.
+        source: as in `Loader`; an iterator of batches loses its first one. Returns the encoder
+        itself.
         """
         loader = import_module(f"{__package__}.loader").Loader
         learned = loader(source, **keywords_of(self._options)).encoder()
@@ -96,7 +98,7 @@ class Encoder:
         values, a ValueError for a value that would change, or that is no word.
         """
         engine, options = self._made, self._options
-        labels = options.wanted.labels
+        labels, label = options.wanted.labels, flag("label", label)
         if label and not labels:
             raise TypeError("this encoder has no label: label=True is for one that has")
         batch = engine.encode(rows, label)
@@ -147,21 +149,32 @@ class Encoder:
 
     def diff(self, other: "Encoder") -> list[str]:
         """What differs in the other one, in lines: "-" as it is here, "+" as it is there."""
-        one, its = repr(self).splitlines()[1:], repr(other).splitlines()[1:]
-        lines = list(unified_diff(one, its, lineterm="", n=0))[2:]
-        told = [line for line in lines if not line.startswith("@@")]
+        told = list(unified_diff(self._lines(), other._lines(), lineterm="", n=0))[2:]
+        told = [f"{line[0]}  {line[1:]}" for line in told if not line.startswith("@@")]
+        if not told and (one := self._type()) != (its := other._type()):
+            # What pyarrow does not show: that there are no nulls, extension types that it lacks.
+            told = [f"-  schema: {one}", f"+  schema: {its}"]
         for name, words in self.categories.items():
             theirs = other.categories.get(name)
             if theirs is not None and theirs != words:
-                told += [
-                    f'- "{name}" has the word {word!r}' for word in words if word not in theirs
-                ]
-                told += [
-                    f'+ "{name}" has the word {word!r}' for word in theirs if word not in words
-                ]
-                if set(words) == set(theirs):
+                here, there = set(words), set(theirs)
+                told += [f'- "{name}" has the word {word!r}' for word in words if word not in there]
+                told += [f'+ "{name}" has the word {word!r}' for word in theirs if word not in here]
+                if here == there:
                     told.append(f'+ "{name}" has its words in another order')
         return told
+
+    def _lines(self) -> list[str]:
+        """What its repr says, in full; dtypes and words as a text has them, which has one form."""
+        options, schema = self._options, None
+        if self._engine is not None:
+            options, schema = read(self.to_json(framework=None))
+            options = replace(options, framework=self._options.framework)
+        of_encoder = import_module(f"{__package__}.summary").lines_of_encoder
+        return list(of_encoder(schema, options, is_whole=True))
+
+    def _type(self) -> str:
+        return "" if self._engine is None else json.dumps(_core._members(self._engine.schema))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Encoder):
@@ -248,8 +261,9 @@ def engine_of(options: LoaderOptions, schema: Any) -> _core._Encoder:
     """The engine of an encoder, whose categories have words."""
     what = options.wanted
     forms: dict[str, Form] = dict(options.forms)
+    alone = _alone(schema) if what.categories else {}
     for name, wish in what.categories.items():
-        words = _core._words(list(wish.words or ()), schema, name)
+        words = _core._words(list(wish.words or ()), alone.get(name, schema), name)
         made = _core._categories(words, unknown=wish.unknown)
         if isinstance(made, tuple):
             one, other = (wish.words or ())[made[0]], (wish.words or ())[made[1]]
@@ -269,3 +283,10 @@ def engine_of(options: LoaderOptions, schema: Any) -> _core._Encoder:
         forms=forms or None,
         may_lack=[name for name, wish in what.wishes.items() if fills_nulls(wish)],
     )
+
+
+def _alone(schema: Any) -> dict[str, _core.Field]:
+    """The schema of each column alone, so that of thousands not all are read for each."""
+    whole = _core._members(schema)
+    columns = whole.get("children", [])
+    return {one["name"]: _core._schema_of(whole | {"children": [one]}) for one in columns}

@@ -151,6 +151,7 @@ class LoaderOptions:
             "shuffle": None if shuffle is None else integer("shuffle", shuffle, 1, _SHUFFLE),
             "seed": None if seed is None else integer("seed", seed, 0, end=None),
             "drop_last": flag("drop_last", self.drop_last),
+            "writable": None if self.writable is None else flag("writable", self.writable),
             "progress": flag("progress", self.progress),
             "prefetch": integer("prefetch", self.prefetch, 0, _PREFETCH),
         }

@@ -1,10 +1,11 @@
 """What is read: a stream of Arrow data, an iterator of batches, or a list of tables."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from itertools import chain
+from itertools import count
 from typing import Any
 
 from .. import _core
@@ -233,6 +234,8 @@ class Stream(Source):
     ) -> None:
         super().__init__(lambda columns: None, rows, once, names, identify)
         self._parts, self._told_parts, self._is_begun = parts, told, False
+        #: Those of an iterator that is read once, from its first reading on.
+        self._left: _Parts | None = None
         #: The schema that its first batches had, by the columns that were read.
         self._begun_as: dict[tuple[str, ...] | None, Any] = {}
 
@@ -248,7 +251,10 @@ class Stream(Source):
 
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
         source = self._parts(columns)
-        reading, parts = _core._Reading(source), iter(source)
+        left = self._left or _Parts(source)
+        if self.once:
+            self._left = left
+        reading, parts = _core._Reading(source), left.looked_at()
         first = next(parts, None)
         if first is None:
             reading.end()
@@ -261,13 +267,13 @@ class Stream(Source):
         reading.took(1 if rows is None else rows)
         is_named = named_in(query)
         first = reader_of(readable_for(first, query.columns, is_named))
-        parts = (readable_for(part, query.columns, is_named) for part in parts)
+        ahead = (readable_for(part, query.columns, is_named) for part in parts)
         needed = present(query.columns, first.schema, query.may_lack)
         _core._check_names(first.schema.names, heads(needed, lambda: first.schema.names) or [])
         names = heads(query.columns, lambda: first.schema.names)
         # A filter may name others.
         schema = head_of(first.schema, names) if query.where is None else first.schema
-        schema, begun = _begun(schema, first, parts)
+        schema, begun = _begun(schema, first, ahead)
         if names is not None and query.where is not None:
             named = _filters.named(query.where, _filters.seen_of(schema))
             names = list(dict.fromkeys([*names, *named]))
@@ -275,8 +281,45 @@ class Stream(Source):
         # Later batches may say what nulls are.
         has_null_types = any(has_nulls(own.type) for own in schema)
         self._begun_as[_columns_of(query)] = None if has_null_types else schema
-        batches = conformed(chain(begun, parts), schema, names, self._told_parts)
+
+        def read() -> Iterator[Any]:
+            left.take(len(begun))
+            yield from begun
+            for part in left.rest():
+                yield readable_for(part, query.columns, is_named)
+
+        batches = conformed(read(), schema, names, self._told_parts)
         return Made(schema, recorded(reading, batches))
+
+
+class _Parts:
+    """The parts of a stream. Those that are looked at for the types are there until rows are read:
+    an `Encoder` that asks for the types before an epoch takes no rows from it.
+    """
+
+    def __init__(self, parts: Iterable[Any]) -> None:
+        self._parts, self._known = iter(parts), deque[Any]()
+
+    def looked_at(self) -> Iterator[Any]:
+        """All parts, which stay."""
+        for at in count():
+            if at == len(self._known):
+                try:
+                    self._known.append(next(self._parts))
+                except StopIteration:
+                    return
+            yield self._known[at]
+
+    def take(self, number: int) -> None:
+        """Leaves out the first ones, which do not come again."""
+        for _ in range(number):
+            self._known.popleft()
+
+    def rest(self) -> Iterator[Any]:
+        """The others, of which none comes again."""
+        while self._known:
+            yield self._known.popleft()
+        yield from self._parts
 
 
 def _begun(schema: Any, first: Any, parts: Iterator[Any]) -> tuple[Any, list[Any]]:

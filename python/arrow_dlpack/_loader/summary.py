@@ -30,6 +30,11 @@ def of_loader(source: Sequence[str], schema: Any, options: LoaderOptions) -> str
 
 def of_encoder(schema: Any, options: LoaderOptions) -> str:
     """schema: what has the columns, None of an encoder that knows none."""
+    return lines("Encoder", lines_of_encoder(schema, options))
+
+
+def lines_of_encoder(schema: Any, options: LoaderOptions, is_whole: bool = False) -> list[str]:
+    """is_whole: of all columns, with all of their names and types, to be compared."""
     shown = ", ".join(f"{name}={_plain(value)}" for name, value in _of_options(options))
     if schema is not None:
         try:
@@ -37,7 +42,7 @@ def of_encoder(schema: Any, options: LoaderOptions) -> str:
         except (ImportError, ValueError):  # without pyarrow, or of a type that it does not know
             schema = None
     told = [f"options: {shown}"] if shown else []
-    return lines("Encoder", [*told, *_of_columns(schema, options)])
+    return [*told, *_of_columns(schema, options, is_whole)]
 
 
 def _of_options(options: LoaderOptions) -> Iterator[tuple[str, Any]]:
@@ -80,22 +85,23 @@ def of_columns(schema: Any) -> list[str]:
     return [] if schema is None else list(_of_columns(schema, LoaderOptions()))
 
 
-def _of_columns(schema: Any, options: LoaderOptions) -> Iterator[str]:
+def _of_columns(schema: Any, options: LoaderOptions, is_whole: bool = False) -> Iterator[str]:
     what, names = options.wanted, options.wanted.columns
+    most = None if is_whole else _COLUMNS
     if names is None and schema is not None:
         names = [name for name in features_of(schema) if name not in what.labels]
     if names is None:
         yield "columns: all"
-    for name in (names or ())[:_COLUMNS]:
+    for name in (names or ())[:most]:
         if name not in what.labels:
-            yield f"{_cut(name)}{_becomes(name, schema, options)}"
-    if len(names or ()) > _COLUMNS:
-        yield f"and {len(names or ()) - _COLUMNS} columns more"
+            yield f"{_cut(name, is_whole)}{_becomes(name, schema, options, is_whole)}"
+    if most is not None and len(names or ()) > most:
+        yield f"and {len(names or ()) - most} columns more"
     for name in what.labels:
-        yield f"label {_cut(name)}{_becomes(name, schema, options)}"
+        yield f"label {_cut(name, is_whole)}{_becomes(name, schema, options, is_whole)}"
 
 
-def _becomes(name: str, schema: Any, options: LoaderOptions) -> str:
+def _becomes(name: str, schema: Any, options: LoaderOptions, is_whole: bool = False) -> str:
     """Its type, if that is known, and what it becomes, if that is something else."""
     kind, wish = None, options.wanted.wishes.get(name)
     if schema is not None:
@@ -103,7 +109,7 @@ def _becomes(name: str, schema: Any, options: LoaderOptions) -> str:
             kind = path_of(name, schema)[0].type
         except KeyError:
             kind = None
-    of = "" if kind is None else f": {_cut(str(kind))}"
+    of = "" if kind is None else f": {_cut(str(kind), is_whole)}"
     if wish is not None:
         return f"{of} -> {_of_wish(wish)}"
     if kind is None or _is_object(kind):
@@ -144,8 +150,8 @@ def _plain(value: Any) -> str:
     return _cut(getattr(value, "__name__", None) or repr(value))
 
 
-def _cut(text: str) -> str:
+def _cut(text: str, is_whole: bool = False) -> str:
     """In one line, of a width that one can read, without what a terminal would obey, or secrets."""
     text = re.sub(r"(?<=://)[^/@]*@", "...@", " ".join(text.split()))
     text = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return text if is_whole or len(text) <= 80 else f"{text[:77]}..."

@@ -47,7 +47,7 @@ def written(options: LoaderOptions, schema: _core.Field) -> str:
         "labels": [_column(name, what.wishes.get(name)) for name in what.labels],
         "dtype": _dtype(options.dtype),
         "nulls": _to_json(options.nulls),
-        **{name: getattr(options, name) for name in _PLAIN},
+        **{name: _to_json(getattr(options, name)) for name in _PLAIN},
     }
     return json.dumps(whole, allow_nan=False, sort_keys=True, ensure_ascii=False)
 
@@ -55,9 +55,14 @@ def written(options: LoaderOptions, schema: _core.Field) -> str:
 def read(text: str | bytes) -> tuple[LoaderOptions, _core.Field]:
     """The options and the schema of `written`; an error for any other text."""
     try:
-        whole = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_members)
+        return _read(text)
     except RecursionError:
         raise ValueError("the text is nested too deep for an Encoder") from None
+
+
+def _read(text: str | bytes) -> tuple[LoaderOptions, _core.Field]:
+    try:
+        whole = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_members)
     except ValueError as error:
         raise ValueError(f"the text is no Encoder in JSON: {error}") from None
     if not isinstance(whole, dict) or _NAME not in whole:
@@ -75,8 +80,8 @@ def read(text: str | bytes) -> tuple[LoaderOptions, _core.Field]:
         raise TypeError(f"framework must be a name, got {framework!r}")
     try:
         options = LoaderOptions(
-            columns=dict(map(_wish, _listed(whole["columns"]))),
-            label=dict(map(_wish, _listed(whole["labels"]))) or None,
+            columns=_columns(whole["columns"]),
+            label=_columns(whole["labels"]) or None,
             dtype=whole["dtype"],
             nulls=_of_json(whole["nulls"]),
             **{name: whole[name] for name in _PLAIN},
@@ -97,6 +102,19 @@ def _column(name: str, wish: Wish | None) -> dict[str, Any]:
     return {"name": name, "becomes": type(wish).__name__, "with": _to_json(own)}
 
 
+def _columns(columns: Any) -> dict[str, Wish | None]:
+    """By their names, in their order."""
+    if not isinstance(columns, list):
+        raise TypeError(f"an Encoder has lists of columns, got {columns!r:.80}")
+    made: dict[str, Wish | None] = {}
+    for column in columns:
+        name, wish = _wish(column)
+        if name in made:
+            raise ValueError(f'an Encoder has each column once, and "{name}" is there twice')
+        made[name] = wish
+    return made
+
+
 def _wish(column: Any) -> tuple[str, Wish | None]:
     if not isinstance(column, dict) or not isinstance(column.get("name"), str):
         raise TypeError(f"a column of an Encoder has a name, got {column!r:.80}")
@@ -106,22 +124,21 @@ def _wish(column: Any) -> tuple[str, Wish | None]:
     kind = _WISHES.get(column["becomes"]) if isinstance(column["becomes"], str) else None
     if kind is None:
         raise ValueError(f'column "{name}" becomes {column["becomes"]!r:.80}, which is unknown')
-    own = _of_json(column["with"], is_object=True)
+    own = column.get("with")
     if not isinstance(own, dict) or set(own) != {field.name for field in fields(kind)}:
         raise ValueError(f'column "{name}" has other members than {kind.__name__} has')
     if kind is Categories and not isinstance(own["words"], list):
         raise TypeError(f'column "{name}" of Categories has no list of words')
-    return name, kind(**own)
+    try:
+        return name, kind(**{member: _of_json(value) for member, value in own.items()})
+    except TypeError as error:
+        raise TypeError(f'column "{name}": {error}') from error
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f'column "{name}": {error}') from error
 
 
 def _dtype(dtype: Any) -> str | None:
     return None if dtype is None else _core._dtype_name(dtype)
-
-
-def _listed(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"an Encoder has lists of columns, got {value!r:.80}")
-    return value
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -136,7 +153,9 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _to_json(value: Any) -> Any:
-    """A value as JSON, exactly; Python's own types, and pandas' times."""
+    """A value as JSON, exactly: of Python's own types, pandas' times, and numbers that other
+    libraries have.
+    """
     if isinstance(value, dict):
         return {name: _to_json(own) for name, own in value.items()}
     if isinstance(value, (list, tuple)):
@@ -148,17 +167,18 @@ def _to_json(value: Any) -> Any:
     for kind, (name, to_json, _) in _KINDS.items():
         if isinstance(value, kind):
             return {name: to_json(value)}
+    own = value.item() if hasattr(value, "item") else value
+    if type(own) is not type(value):
+        return _to_json(own)
     raise TypeError(f"{value!r} has no form in JSON")
 
 
-def _of_json(value: Any, is_object: bool = False) -> Any:
-    """The value of `_to_json`; is_object: it is a dict of such values."""
+def _of_json(value: Any) -> Any:
+    """The value of `_to_json`."""
     if isinstance(value, list):
         return [_of_json(own) for own in value]
     if not isinstance(value, dict):
         return value
-    if is_object:
-        return {name: _of_json(own) for name, own in value.items()}
     if len(value) == 1:
         ((name, own),) = value.items()
         if name == "float" and own in ("nan", "inf", "-inf"):
