@@ -341,6 +341,104 @@ def test_unknown_columns_are_ignored_whatever_they_are():
         assert np.asarray(encoder(rows)["x"]).tolist() == [1]
 
 
+def test_unknown_columns_are_ignored_where_others_may_lack():
+    columns = {"x": None, "z": Cast("float32", nulls=-1), "m.s": Cast("int64", nulls=-1)}
+    table = pa.table({"x": [1], "z": [1.5], "m": [{"s": 1}]})
+    encoder = Loader(table, columns=columns, framework="numpy").encoder()
+    odd = {"objects": pl.Series([object()], dtype=pl.Object)}
+    for rows in pl.DataFrame({"x": [1]} | odd), pd.DataFrame({"x": [1], "o": [object()]}):
+        made = encoder(rows)
+        assert [own.tolist() for own in made.values()] == [[1], [-1.0], [-1]]
+
+
+def test_rows_that_lack_every_column_are_as_many_as_there_are():
+    encoder = Loader(
+        pa.table({"x": [1.5], "m": [{"s": 1}]}),
+        columns={"x": Cast("float32", nulls=-1), "m.s": Cast("int64", nulls=-2)},
+        framework="numpy",
+    ).encoder()
+    for rows in {"z": [1, 2]}, [{"z": 1}, {"z": 2}], pa.table({"z": [1, 2]}):
+        assert [own.tolist() for own in encoder(rows).values()] == [[-1, -1], [-2, -2]]
+    for rows in {"m": [{}, {"s": 1}]}, {"m": pa.array([{"t": 1}, {"t": 2}])}, [{"m": {}}] * 2:
+        assert encoder(rows)["m.s"].tolist()[0] == -2
+
+
+def test_what_is_no_memory_for_is_an_error():
+    """Rows of lists that would take gigabytes."""
+    schema = pa.schema([("x", pa.list_(pa.int32(), 2**31 - 1))])
+    encoder = Loader(pa.Table.from_batches([], schema)).encoder()
+    with pytest.raises((MemoryError, ValueError)):
+        encoder(pa.table({"x": [[1]]}))
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.decimal64(10, 2)], ids=str)
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.datetime64("2020-01-01", "ns"),
+        np.timedelta64(5, "ns"),
+        np.array([1.5]),
+        np.array([[1]]),
+        torch.tensor([1.0]),
+    ],
+    ids=repr,
+)
+def test_times_and_arrays_of_numpy_are_no_numbers(kind, value):
+    with pytest.raises(TypeError, match='row 0, column "x": '):
+        one(kind, value, physical=True)
+    with pytest.raises(TypeError, match='row 0, column "x": '):
+        one(pa.list_(kind, 1), np.array([value]) if np.ndim(value) == 0 else [value], physical=True)
+
+
+def test_rows_of_tensors_are_lists_and_arrays_of_their_shape():
+    x = np.arange(12, dtype="float32").reshape(3, 4)
+    encoder = Loader(pa.table({"x": pa.array(x.tolist(), pa.list_(pa.float32(), 4))})).encoder()
+    assert np.asarray(encoder({"x": x})["x"]).tolist() == x.tolist()
+    of = pa.fixed_shape_tensor(pa.float32(), [2, 2])
+    column = pa.ExtensionArray.from_storage(of, pa.array(x.tolist(), pa.list_(pa.float32(), 4)))
+    encoder = Loader(pa.table({"x": column})).encoder()
+    expected = x.reshape(3, 2, 2).tolist()
+    for rows in [{"x": row} for row in x.tolist()], [{"x": row} for row in expected]:
+        assert np.asarray(encoder(rows)["x"]).tolist() == expected
+
+
+def test_booleans_in_bytes_and_columns_of_nulls_have_categories():
+    bytes_ = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0, 5], pa.int8()))
+    table = pa.table({"b": bytes_, "n": pa.nulls(3)})
+    columns = {"b": Categories([True, False]), "n": Categories(["a"], nulls=-1)}
+    options = {"columns": columns, "framework": "numpy"}
+    (batch,) = Loader(table, batch_size=None, **options)
+    encoder = Loader(table, **options).encoder()
+    for made in encoder, Encoder.from_json(encoder.to_json()):
+        same(made(table), batch)
+        same(made([{"b": True, "n": None}, {"b": False, "n": None}, {"b": True, "n": None}]), batch)
+
+
+def test_views_under_nulls_are_not_looked_at():
+    """polars leaves what they were in the fields of null structs."""
+    frame = pl.DataFrame({"m": [{"t": "a text of more than 12 bytes"}, {"t": "b"}]})
+    frame = frame.with_columns(m=pl.when(pl.Series([False, True])).then("m"))
+    encoder = Loader(
+        frame, columns={"m.t": Categories(["b"], unknown=5, nulls=-1)}, framework="numpy"
+    ).encoder()
+    assert encoder(frame)["m.t"].tolist() == [-1, 0]
+    assert (
+        pa.array(arrow_dlpack.Array(frame["m"].struct.field("t")), pa.string()).to_pylist()[1]
+        == "b"
+    )
+
+
+def test_what_is_wrong_within_structs_is_named():
+    table = pa.table({"m": [{"s": 1, "t": [2]}]})
+    encoder = Loader(table, columns={"m": AsArrow()}).encoder()
+    with pytest.raises(KeyError, match="row 0, column .*m.*: there is no .*t"):
+        encoder([{"m": {"s": 1}}])
+    with pytest.raises(TypeError, match='row 0, column "m": 5, of type int'):
+        encoder([{"m": 5}])
+    with pytest.raises(ValueError, match='row 0, column "m": key "t": item 0: 2.5'):
+        encoder([{"m": {"s": 1, "t": [2.5]}}])
+
+
 def test_columns_of_a_dict_are_arrow_data_tensors_or_lists():
     encoder = Loader(
         pa.table({"x": [1.5], "text": ["a"]}), columns={"x": None, "text": Categories(["a", "b"])}

@@ -1,6 +1,7 @@
 //! Converts rows to batches of tensors, by what is planned before any of it is made.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -54,10 +55,12 @@ impl Conversion {
         let width = columns.len() - options.labels.len();
         let (mut fields, mut codes, mut forms) = (Vec::new(), Vec::new(), Vec::new());
         let mut lengths = Vec::new();
+        let own: HashMap<&str, &ColumnOptions> =
+            options.column_options.iter().map(|(name, own)| (name.as_str(), own)).collect();
         for (index, &at) in columns.iter().enumerate() {
             let field = &schema.fields()[at];
             arrow_types::check(field.data_type())?;
-            let own = options.of_column(field.name());
+            let own = own.get(field.name().as_str()).copied().cloned().unwrap_or_default();
             let form = ColumnForm::new(own, field, &export, index < width, is_table);
             lengths.push(form.length(field)?);
             let own = Codes::of(field, &form.form, options.export.physical)?;

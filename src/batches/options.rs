@@ -483,12 +483,6 @@ impl BatchOptions {
         Some(features.chain(&self.labels).map(String::as_str).collect())
     }
 
-    /// The options of a column, those given last.
-    pub(super) fn of_column(&self, name: &str) -> ColumnOptions {
-        let own = self.column_options.iter().rev().find(|(own, _)| own == name);
-        own.map_or_else(ColumnOptions::default, |(_, options)| options.clone())
-    }
-
     /// Positions of the features in a table, followed by those of the labels.
     pub(super) fn positions(&self, schema: &Schema) -> Result<Vec<usize>, Error> {
         let positions = match self.wanted() {

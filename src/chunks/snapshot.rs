@@ -214,6 +214,9 @@ fn views(
     alloc::probe_alloc(needed)?;
     let mut bytes = Vec::with_capacity(needed);
     for (row, bits) in views.iter_mut().enumerate() {
+        if nulls.is_some_and(|nulls| nulls.is_null(row)) {
+            *bits = 0; // whatever it was, arrow-rs would look where it points
+        }
         if !is_long(row, bits) {
             continue;
         }

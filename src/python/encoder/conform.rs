@@ -129,7 +129,9 @@ fn lists(array: &ArrayRef, item: &FieldRef, wanted: &FieldRef, to: &DataType) ->
     if same_layout == *to {
         return Ok(made);
     }
-    check_memory(footprint::of_rows(&made).and_then(|bytes| bytes.checked_mul(2)), made.len())
+    let sums = [footprint::of_rows(&made), footprint::of_type(to, made.len())];
+    let bytes = sums.into_iter().try_fold(0usize, |sum, bytes| sum.checked_add(bytes?));
+    check_memory(bytes.and_then(|bytes| bytes.checked_mul(2)), made.len())
         .map_err(Misfit::Value)?;
     cast(&made, to).map_err(|why| Misfit::Value(format!("its rows are not {to}: {why}")))
 }
@@ -178,6 +180,15 @@ fn is_one_meaning(own: &Field, trained: &Field) -> bool {
         }
         (Some(_), Some(_)) => {
             matches!((Extension::of(own), Extension::of(trained)), (Ok(Some(own)), Ok(Some(trained))) if own == trained)
+        }
+        // Rows of a tensor, as lists.
+        (Some(_), None) => {
+            let is_in_order = matches!(
+                Extension::of(own),
+                Ok(Some(Extension::FixedShapeTensor { shape, dimensions }))
+                    if dimensions.order(shape.len()).is_sorted()
+            );
+            is_in_order && item_of(trained.data_type()).is_some()
         }
         _ => false,
     }

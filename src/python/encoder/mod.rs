@@ -7,6 +7,8 @@ mod conform;
 pub(super) mod described;
 mod objects;
 
+use std::collections::HashSet;
+use std::iter;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, StructArray};
@@ -30,6 +32,7 @@ use super::source;
 use crate::Error;
 use crate::batches::{BatchOptions, Encoder, Form};
 use crate::chunks::batch;
+use crate::extension::Extension;
 
 /// Makes of rows what a batch of the same options is.
 #[pyclass(name = "_Encoder", module = "arrow_dlpack._core", frozen)]
@@ -82,14 +85,14 @@ impl PyEncoder {
         options.column_options = forms.map(|forms| forms.0).unwrap_or_default();
         let encoder = Encoder::try_new(&schema, &options);
         let encoder = encoder.map_err(|error| not_opened(error, &options))?;
-        let is_coded = |name: &str| {
-            let own = options.column_options.iter().rev().find(|(own, _)| own == name);
-            own.is_some_and(|(_, own)| matches!(own.form, Form::Categories(_)))
-        };
+        let coded = options.column_options.iter();
+        let coded = coded.filter(|(_, own)| matches!(own.form, Form::Categories(_)));
+        let coded: HashSet<&str> = coded.map(|(name, _)| name.as_str()).collect();
+        let may_lack: HashSet<String> = may_lack.0.into_iter().collect();
         let column = |field: &FieldRef| {
-            let is_coded = is_coded(field.name());
+            let is_coded = coded.contains(field.name().as_str());
             let values = if is_coded { of_values(field) } else { Arc::clone(field) };
-            Column { may_lack: may_lack.0.contains(field.name()), is_coded, field: values }
+            Column { may_lack: may_lack.contains(field.name()), is_coded, field: values }
         };
         let columns: Vec<_> = encoder.schema().fields().iter().map(column).collect();
         let (labels, wishes) = (options.labels.len(), Wishes::of(&options));
@@ -155,14 +158,37 @@ fn of_values(field: &FieldRef) -> FieldRef {
     Arc::new(Field::clone(field).with_data_type(values))
 }
 
+/// The names of a table's or frame's columns, where it tells them.
+fn names_of(rows: &Bound<'_, PyAny>) -> PyResult<Option<HashSet<String>>> {
+    let schema = rows.getattr_opt("schema")?;
+    let names = schema.map(|schema| schema.getattr_opt("names")).transpose()?.flatten();
+    let names = match names.filter(|names| !names.is_callable()) {
+        Some(names) => names,
+        None => match rows.getattr_opt("columns")? {
+            Some(names) => names,
+            None => return Ok(None),
+        },
+    };
+    let names = names.try_iter()?.map(|name| name?.extract());
+    Ok(Some(names.collect::<PyResult<_>>()?))
+}
+
+/// A path, and what may be the column that it begins with: "a.b.c", "a.b", "a".
+fn heads(path: &str) -> Vec<String> {
+    let ends = path.match_indices('.').map(|(end, _)| path[..end].to_owned());
+    iter::once(path.to_owned()).chain(ends).collect()
+}
+
 /// Rows that are Arrow data.
 fn of_table(rows: &Bound<'_, PyAny>, wanted: &[Column]) -> PyResult<(Vec<Found>, usize)> {
     let py = rows.py();
-    // Which of the columns is the head of a path, or is missing, is known when all are.
-    let is_known = |column: &Column| !column.may_lack && !column.field.name().contains('.');
-    let names: Vec<_> = wanted.iter().map(|column| column.field.name().clone()).collect();
-    let names = wanted.iter().all(is_known).then_some(&names[..]);
-    let (array, field) = source::import(rows, names)?.into_array(py)?;
+    // Other columns may be of any types, also of those that Arrow has not.
+    let names: Option<Vec<String>> = names_of(rows).unwrap_or_default().map(|own| {
+        let heads = wanted.iter().flat_map(|column| heads(column.field.name()));
+        heads.filter(|name| own.contains(name)).collect()
+    });
+    let names = names.filter(|names| !names.is_empty());
+    let (array, field) = source::import(rows, names.as_deref())?.into_array(py)?;
     let DataType::Struct(fields) = field.data_type() else {
         return Err(PyTypeError::new_err(format!(
             "rows must be a table, a frame, a dict of columns or a list of dicts, got {}",
@@ -291,7 +317,11 @@ fn of_columns(columns: &Bound<'_, PyDict>, wanted: &[Column]) -> PyResult<(Vec<F
         }
         found.push(made);
     }
-    let count = rows.map_or(0, |(_, count)| count);
+    // Others than those of training have as many.
+    let count = match rows {
+        Some((_, count)) => count,
+        None => columns.values().iter().next().map_or(Ok(0), |values| values.len())?,
+    };
     for at in missing {
         found[at] = wanted[at].nulls(count)?;
     }
@@ -326,11 +356,13 @@ fn of_column<'py>(
         let mut cells: Vec<Cell<'_>> = Vec::with_capacity(items.len());
         for (at, item) in items.into_iter().enumerate() {
             let cell = match path {
-                Some(path) if !item.is_none() => at_keys(&item, path)?
-                    .ok_or_else(|| PyKeyError::new_err(format!("row {at} has no {name:?}")))?,
-                _ => item,
+                Some(path) if !item.is_none() => at_keys(&item, path)?,
+                _ => Some(item),
             };
-            cells.push(present(cell));
+            if cell.is_none() && !column.may_lack {
+                return Err(PyKeyError::new_err(format!("row {at} has no {name:?}")));
+            }
+            cells.push(cell.and_then(present));
         }
         let place = |at: usize| format!("row {at}, column {name:?}: ");
         let array = Cells { cells: &cells, place: &place }.array(py, &column.field)?;
@@ -350,9 +382,13 @@ fn of_column<'py>(
             }
             _ => None,
         };
-        let none = || PyKeyError::new_err(format!("no column {name:?}: {field} has no {path:?}"));
-        let (array, field) = found.ok_or_else(none)?;
-        return column.conformed(&array, &field);
+        return match found {
+            Some((array, field)) => column.conformed(&array, &field),
+            None if column.may_lack => column.nulls(array.len()),
+            None => {
+                Err(PyKeyError::new_err(format!("no column {name:?}: {field} has no {path:?}")))
+            }
+        };
     }
     let is_object = || -> PyResult<bool> {
         let kind = values.getattr("dtype")?.getattr("kind")?;
@@ -389,11 +425,15 @@ pub(super) fn _words(
     let Some((_, field)) = fields.find(name) else {
         return Err(PyKeyError::new_err(format!("the schema has no column {name:?}")));
     };
-    let field = of_values(field);
+    let mut field = of_values(field);
+    if let Ok(Some(Extension::Bool8)) = Extension::of(&field) {
+        field = Arc::new(Field::new(name, DataType::Boolean, true));
+    }
     let is_of_width = |word: &Bound<'_, PyAny>| match field.data_type() {
         DataType::FixedSizeBinary(width) => {
             word.len().map_or(true, |len| i32::try_from(len) == Ok(*width))
         }
+        DataType::Null => false,
         _ => true,
     };
     let cells: Vec<Cell<'_>> = words.iter().map(|word| Some(word).filter(is_of_width)).collect();

@@ -23,6 +23,7 @@ use pyo3::{intern, prelude::*};
 use crate::extension::Extension;
 use crate::python::arrow::casts::cast;
 use crate::python::describe::{described, type_name};
+use crate::python::errors::placed;
 use crate::{alloc, chunks::checked};
 
 /// A value of a column, or `None` for a null.
@@ -254,7 +255,8 @@ impl<'py> Cells<'_, 'py> {
     ) -> PyErr {
         let (place, value) = ((self.place)(at), described(cell));
         match misread {
-            Misread::Raised(error) => error,
+            Misread::Raised(error) => placed(cell.py(), place.trim_end_matches(": "), error),
+            Misread::Missing(key) => PyKeyError::new_err(format!("{place}there is no {key:?}")),
             Misread::Type => PyTypeError::new_err(format!(
                 "{place}{value}, of type {}, is no value of {storage}, which training has",
                 type_name(cell)
@@ -344,9 +346,9 @@ impl<'py> Cells<'_, 'py> {
             Ok(flat)
         })?;
         let mut all = alloc::reserved(size.saturating_mul(rows.len()))?;
-        for mut row in rows {
-            row.resize_with(size, || None);
+        for (at, mut row) in rows.into_iter().enumerate() {
             all.append(&mut row);
+            all.resize_with(size * (at + 1), || None); // of a null
         }
         let place = |at: usize| {
             let row = at / size.max(1);
@@ -367,9 +369,12 @@ impl<'py> Cells<'_, 'py> {
         let mut columns = Vec::with_capacity(fields.len());
         for field in fields {
             let name = field.name();
-            let (cells, _) = self.read(storage, &|cell| match mapped(cell, name)? {
-                Some(value) => Ok((!value.is_none()).then_some(value)),
-                None => Err(Misread::Raised(PyKeyError::new_err(name.clone()))),
+            let (cells, _) = self.read(storage, &|cell| match cell.cast::<PyDict>() {
+                Ok(dict) => match dict.get_item(name)? {
+                    Some(value) => Ok(present(value)),
+                    None => Err(Misread::Missing(name.clone())),
+                },
+                Err(_) => Err(Misread::Type),
             })?;
             let place = |at: usize| format!("{}key {name:?}: ", (self.place)(at));
             columns.push(Cells { cells: &cells, place: &place }.array(py, field)?.to_data());
@@ -396,6 +401,8 @@ enum Misread {
     Type,
     /// It is another value there, and perhaps why.
     Value(String),
+    /// It has not this key.
+    Missing(String),
     Raised(PyErr),
 }
 
@@ -417,12 +424,28 @@ fn plain<'py>(cell: &Bound<'py, PyAny>) -> Read<Bound<'py, PyAny>> {
     if cell.is_instance_of::<PyFloat>() || cell.is_instance_of::<PyInt>() {
         return Ok(cell.clone());
     }
+    // Times of NumPy's have an item that is a number, and arrays of one value have one.
+    let is_single = match cell.getattr_opt(intern!(py, "ndim"))? {
+        Some(ndim) => ndim.extract::<usize>().is_ok_and(|ndim| ndim == 0),
+        None => true,
+    };
+    if !is_single || has_times(cell)? {
+        return Err(Misread::Type);
+    }
     for name in [intern!(py, "item"), intern!(py, "as_py")] {
         if let Some(method) = cell.getattr_opt(name)? {
             return method.call0().map_err(|_| Misread::Type);
         }
     }
     Ok(cell.clone())
+}
+
+/// Whether it is a time or a span of NumPy's, or an array of them.
+fn has_times(cell: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = cell.py();
+    let Some(dtype) = cell.getattr_opt(intern!(py, "dtype"))? else { return Ok(false) };
+    let Some(kind) = dtype.getattr_opt(intern!(py, "kind"))? else { return Ok(false) };
+    Ok(kind.extract::<char>().is_ok_and(|kind| kind == 'M' || kind == 'm'))
 }
 
 fn truth(cell: &Bound<'_, PyAny>) -> Read<bool> {
@@ -641,7 +664,8 @@ fn items_of<'py>(cell: &Bound<'py, PyAny>) -> Read<Vec<Cell<'py>>> {
     if let Ok(tuple) = cell.cast::<PyTuple>() {
         return Ok(tuple.iter().map(present).collect());
     }
-    let has_items = !cell.is_instance_of::<PyString>() && !cell.is_instance_of::<PyDict>();
+    let is_one = cell.is_instance_of::<PyString>() || cell.is_instance_of::<PyDict>();
+    let has_items = !is_one && !has_times(cell)?;
     match cell.getattr_opt(intern!(cell.py(), "tolist"))? {
         Some(method) if has_items => match method.call0()?.cast::<PyList>() {
             Ok(list) => Ok(list.iter().map(present).collect()),
@@ -663,6 +687,11 @@ fn flatten<'py>(cell: &Bound<'py, PyAny>, shape: &[i64], out: &mut Vec<Cell<'py>
         return Ok(());
     };
     let items = items_of(cell)?;
+    let is_flat = !inner.is_empty() && items.iter().flatten().all(|item| items_of(item).is_err());
+    if is_flat && i64::try_from(items.len()) == Ok(shape.iter().product()) {
+        out.extend(items);
+        return Ok(());
+    }
     if i64::try_from(items.len()) != Ok(*extent) {
         return Err(Misread::Value(format!(
             ": rows have shape {shape:?}, and this one {} items",
