@@ -367,6 +367,8 @@ def test_progress_counts_rows(capsys):
         ({"num_workers": 2}, TypeError, "argument 'num_workers': Loader(...).torch(num_workers="),
         ({"columns": {"x"}}, TypeError, "got a set, which has no order: sorted(x) is a list"),
         ({"label": frozenset("x")}, TypeError, "got a set, which has no order: sorted(x)"),
+        ({"columns": {"x": 1}.keys()}, TypeError, "list of names, got dict_keys(['x']): list(x)"),
+        ({"label": iter(["x"])}, TypeError, "or several, got <list_iterator"),
     ],
 )
 def test_wrong_arguments_are_named(options, kind, words):

@@ -1,5 +1,7 @@
 """Arguments of `Loader` and `iter_batches` that are refused with what was probably meant."""
 
+from functools import partial, wraps
+
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -84,6 +86,37 @@ def test_a_function_that_cannot_be_called_is_refused_when_the_loader_is_made(fun
         Loader(function, columns=["x"])
     assert function.__qualname__ in str(refused.value)
     assert "pass what it returns" in str(refused.value)
+
+
+def two_arguments(features, label):
+    return features, label
+
+
+@wraps(two_arguments)
+def one_pair(batch):
+    return two_arguments(*batch)
+
+
+@wraps(no_arguments)
+def any_part(index, count):
+    return no_arguments()
+
+
+@pytest.mark.parametrize("name", ["transform", "framework"])
+def test_a_function_of_batches_that_cannot_be_called_is_refused_then_too(name):
+    for function in no_arguments, two_arguments, lambda *, batch: batch:
+        with pytest.raises(TypeError, match=f"^{name} is called with one ") as refused:
+            Loader(TABLE, columns=["x"], label="y", **{name: function})
+        assert f"and {function.__qualname__}(" in str(refused.value)
+        assert ("a pair of features and label" in str(refused.value)) == (name == "transform")
+    for function in dict, len, partial(two_arguments, 0), lambda *any: any, [].append:
+        Loader(TABLE, columns=["x"], **{name: function})
+
+
+def test_of_a_decorated_function_the_decorator_takes_the_arguments():
+    loader = Loader(any_part, columns=["x"], label="y", transform=one_pair)
+    ((features, label),) = loader
+    assert (features["x"].tolist(), label.tolist()) == ([1, 2, 3], [0, 1, 0])
 
 
 @pytest.mark.parametrize(

@@ -315,6 +315,19 @@ def test_a_loader_says_what_its_columns_become():
     )
 
 
+@pytest.mark.parametrize("dtype", [float, "double", np.dtype("f8"), pa.float64(), pl.Float64])
+def test_dtypes_are_named_alike_whatever_library_they_are_of(dtype):
+    """Arrow's word "float" is float32, which Python's is not."""
+    *_, options, shown = repr(Loader(TABLE, columns=["y"], dtype=dtype)).splitlines()
+    assert (options, shown) == ('  options: dtype="float64"', "  y: int64 -> float64>")
+    wishes = {"y": Cast(dtype), "l": Pad(0, dtype=dtype)}
+    loader = Loader(TABLE.append_column("l", pa.array([[1]] * 3)), columns=wishes)
+    assert repr(loader).splitlines()[-2:] == [
+        '  y: int64 -> Cast("float64")',
+        '  l: list<item: int64> -> Pad(0, dtype="float64")>',
+    ]
+
+
 def test_a_mix_says_its_columns_where_no_file_is_read_for_it(tmp_path):
     tables = [TABLE, pl.from_arrow(TABLE), TABLE.to_pandas(), [TABLE, TABLE], ds.dataset(TABLE)]
     tables += [TABLE.to_reader(), *ds.dataset(TABLE).get_fragments()]

@@ -291,6 +291,8 @@ def _names(argument: str, columns: Columns) -> tuple[list[str], dict[str, Wish]]
         raise TypeError(
             f"{argument} must be {what}, got a set, which has no order: sorted(x) is a list of them"
         )
+    if isinstance(given, Iterable) and not hasattr(given, "__getitem__"):
+        raise TypeError(f"{argument} must be {what}, got {_shown(given)}: list(x) is one")
     if is_class or isinstance(given, bytes) or not hasattr(given, "__getitem__"):
         raise TypeError(
             f"{argument} must be {what}, got {columns!r}: names are texts, and pandas' 0 is called "

@@ -1,9 +1,9 @@
 """Functions of (index, count) as sources: each call opens one part of them."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
+from .calls import refusing
 from .datasets import has_no_columns
 
 
@@ -15,18 +15,12 @@ def is_function(data: Any) -> bool:
 
 def check_function(source: Callable[..., Any]) -> None:
     """An error for a function that cannot be called with two arguments."""
-    name = getattr(source, "__qualname__", type(source).__name__)
-    try:
-        signature = inspect.signature(source)
-    except (TypeError, ValueError):  # of some functions that are written in C
-        return
-    try:
-        signature.bind(0, 1)
-    except TypeError:
+    refused = refusing(source, 2)
+    if refused is not None:
         raise TypeError(
-            f"a Loader calls a function with (index, count), to open part index of count, and "
-            f"{name}{signature} takes other arguments: take these two, or pass what it returns"
-        ) from None
+            "a Loader calls a function with (index, count), to open part index of count, and "
+            f"{refused} takes other arguments: take these two, or pass what it returns"
+        )
 
 
 def open_part(source: Callable[[int, int], Any], index: int, count: int) -> Any:

@@ -15,6 +15,7 @@ from .. import _core, _frameworks
 from .._frameworks import Framework
 from .._items import items_of
 from ..typing import Dtype, Nulls
+from .calls import refusing
 from .columns import ByLength, ByTokens, Columns, Form, Wanted, check_dtype, flag, integer, wanted
 from .readers import Made, reached
 from .schema import Query
@@ -159,6 +160,7 @@ class LoaderOptions:
         resolved(self.rank, self.world_size)
         if self.transform is not None and not callable(self.transform):
             raise TypeError(f"transform must be a function of a batch, got {self.transform!r:.80}")
+        self._check_calls(is_labelled=bool(what.labels))
         for name, value in own.items():
             object.__setattr__(self, name, value)
 
@@ -173,6 +175,17 @@ class LoaderOptions:
                     raise TypeError(f"{keyword.name}= is the encoder's: leave it out")
                 object.__setattr__(self, keyword.name, getattr(own, keyword.name))
         object.__setattr__(self, "encoder", None)
+
+    def _check_calls(self, *, is_labelled: bool) -> None:
+        """An error for functions that do not take the one argument that they are called with."""
+        batch = "one batch, a pair of features and label" if is_labelled else "one batch"
+        for name, given in ("transform", batch), ("framework", "one tensor"):
+            function = getattr(self, name)
+            refused = refusing(function, 1) if callable(function) else None
+            if refused is not None:
+                raise TypeError(
+                    f"{name} is called with {given}, and {refused} takes other arguments"
+                )
 
     def _check_together(self) -> None:
         """An error for keywords of which one needs, or rules out, another."""

@@ -7,6 +7,7 @@ from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
+from .. import _core
 from .columns import Categories, Wish
 from .options import LoaderOptions
 from .readers import is_list_view, path_of
@@ -57,7 +58,8 @@ def _said(thing: Any) -> Iterator[tuple[str, Any]]:
         value = getattr(thing, field.name)
         is_default = type(value) is type(field.default) and value == field.default
         if field.init and not is_default:
-            yield field.name, value
+            # Each library's own word for it would be another one; Arrow's "float" is float32.
+            yield field.name, _core._dtype_name(value) if field.name == "dtype" else value
 
 
 def lines(name: str, shown: Sequence[str]) -> str:
@@ -119,7 +121,7 @@ def _becomes(name: str, schema: Any, options: LoaderOptions, is_whole: bool = Fa
     is_label = name in options.wanted.labels
     if options.dtype is None or is_label:
         return of
-    return f"{of} -> {_plain(options.dtype).strip(chr(34))}"
+    return f"{of} -> {_core._dtype_name(options.dtype)}"
 
 
 def _is_object(kind: Any) -> bool:
