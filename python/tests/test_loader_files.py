@@ -116,6 +116,41 @@ def test_an_error_for_a_key_that_does_not_count_says_so(folder, options):
                     list(make(whole, **options))
 
 
+def test_a_key_that_one_source_of_a_mix_has_and_a_filter_names_says_so(folder):
+    """Of several files the types of all sources are asked for before the epoch begins."""
+    pq.write_table(pa.table({"x": [1]}), folder / "fold=1" / "q.parquet")
+    source = Mix([(folder, 1), (folder / "fold=1", 1)])
+    with pytest.raises(KeyError, match='"fold": .* it is the key of a folder.* pass the folder'):
+        list(Loader(source, columns=["x"], filter=pc.field("fold") == 1))
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "arrow"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_way_to_one_type_keeps_the_keys_of_folders(tmp_path, count, form):
+    """A dataset of pyarrow's is without them, and has nulls in their place without a word."""
+    for source, fold in ("numbers", "2"), ("texts", "two"):
+        path = tmp_path / source / f"fold={fold}"
+        path.mkdir(parents=True)
+        for at in range(count):
+            ds.write_dataset(
+                pa.table({"x": [at]}),
+                path,
+                format=form,
+                basename_template=f"{at}{{i}}.{form}",
+                existing_data_behavior="overwrite_or_ignore",
+            )
+    paths = [tmp_path / "numbers", tmp_path / "texts"]
+    options = {"columns": {"x": None, "fold": AsArrow()}, "batch_size": 9}
+    told = "" if form == "parquet" else f', format="{form}"'
+    way = rf'dataset\(paths, schema=pyarrow.schema\(...\){told}, partitioning="hive"\) reads all'
+    with pytest.raises(TypeError, match=f'"fold" is int32 .* and string .*: .*{way}'):
+        list(Loader(Mix([(path, 1) for path in paths]), **options))
+    kinds = pa.schema({"x": pa.int64(), "fold": pa.string()})
+    opened = [ds.dataset(one, schema=kinds, format=form, partitioning="hive") for one in paths]
+    (batch,) = Loader(Mix([(one, 1) for one in opened]), **options)
+    assert sorted(pa.array(batch["fold"]).to_pylist()) == ["2"] * count + ["two"] * count
+
+
 def test_the_files_own_column_wins(tmp_path):
     (tmp_path / "label=cat").mkdir()
     own = pa.table({"label": ["dog", "cat"], "x": [1, 2]})

@@ -278,6 +278,23 @@ def test_a_later_batch_of_a_stream_may_have_no_other_type(first, later, kind):
         list(Loader(iter([parts[0], parts[0].drop(["x"])]), batch_size=1))
 
 
+@pytest.mark.parametrize(
+    ("first", "later"), [([1], [0.5]), (pa.array([1], pa.int32()), [2**40]), (["a"], [1])]
+)
+def test_a_list_of_what_a_stream_refuses_is_a_way_where_it_is_read(first, later):
+    parts = [pa.table({"x": first}), pa.table({"x": later})]
+    wish = {"columns": {"x": AsArrow()}}
+    with pytest.raises(TypeError, match="one schema: cast each batch to one type") as refused:
+        list(Loader(iter(parts), **wish))
+    if "a list of them" in str(refused.value):
+        assert len(list(Loader(parts, **wish))) == 2
+    else:
+        with pytest.raises(TypeError, match='column "x" is .* in part 0 and .* in part 1'):
+            list(Loader(parts, **wish))
+    with pytest.raises(KeyError, match="one schema: give each batch the same columns'"):
+        list(Loader(iter([parts[0].append_column("y", [[1]]), parts[1]]), columns=["y"]))
+
+
 def test_a_later_batch_of_a_stream_may_have_another_encoding():
     parts = (pa.table({"x": column}) for column in ENCODINGS)
     assert values_of(parts, columns={"x": AsArrow()}) == ["a", None, "b", "c", "d", "e", None]

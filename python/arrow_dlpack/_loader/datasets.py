@@ -356,7 +356,7 @@ class Files(Dataset):
         make = import_module("pyarrow.dataset").FileSystemDataset
         super().__init__(make([], pa.schema([]), form, system))
         self._named, self._format, self._system = list(files), form, system
-        self.way = way_of_files(form.default_extname)
+        self.way = way_of_files(form.default_extname, any(keys for _, keys in files))
         #: The same, without keys of columns that a file has itself.
         self._files = list(files)
         #: What tells a local file from another one in its place; None of a file that is gone.
@@ -636,11 +636,16 @@ def _plain(dataset: Any, schema: Any) -> Any:
     return pa.dataset(without_views(dataset.to_table()))
 
 
-def way_of_files(form: str) -> str:
-    """How files of a format get other types, for errors."""
+def way_of_files(form: str, has_keys: bool) -> str:
+    """How files of a format get other types, for errors: without the word a dataset of pyarrow's
+    has nulls for keys of folders.
+    """
     told = "" if form == "parquet" else f', format="{form}"'
+    told += ', partitioning="hive"' if has_keys else ""
+    before = ", and keys of folders before columns of their names" if has_keys else ""
     return (
         f"pyarrow.dataset.dataset(paths, schema=pyarrow.schema(...){told}) reads all as that schema"
+        f"{before}"
     )
 
 

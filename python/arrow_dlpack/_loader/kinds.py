@@ -184,6 +184,7 @@ _OF_OBJECTS = Told(
     "another row",
     "dataset.map(function) makes rows of the same columns",
     "dataset.map(function) makes values of one type",
+    "",
 )
 
 

@@ -282,7 +282,8 @@ class Loader(Loop, Generic[Batch_co]):
         identify = None
         if source is not None:
             source.refresh()
-            identify = source.identity(options.query)
+            with source.explaining(options.query):
+                identify = source.identity(options.query)
         reads = Share() if is_function(self._data) else share
         draw = partial(drawn_seed, options, share, framework)
         start = progress.next_start(options, share, reads, identify, draw)

@@ -789,8 +789,10 @@ class Told(NamedTuple):
     first: str = "the first batch"
     later: str = "batch {}"
     #: How they get the same columns, and the same types.
-    names: str = "give each batch the same columns, or pass a list of them"
-    types: str = "cast each batch to one type, or pass a list of them"
+    names: str = "give each batch the same columns"
+    types: str = "cast each batch to one type"
+    #: How types that a list of them would merge are read as they are; empty where no list can be.
+    merged: str = "pass a list of them"
 
 
 #: Of batches that a user makes.
@@ -866,7 +868,10 @@ def _check_conforms(schema: Any, head: Any, has_all: bool, told: Told) -> None:
         one, other = head.field(name).type, schema.field(name).type
         if not (one.equals(other) or is_one_encoding(one, other)):
             kind, theirs = told_apart(one, other)
+            ways = [_anew(name, one, other) or told.types]
+            if told.merged and merged(one, other) is not None:
+                ways.append(told.merged)
             raise TypeError(
                 f'column "{name}" is {kind} in {told.first} and {theirs} in {told.later}, and '
-                f"a stream has one schema: {_anew(name, one, other) or told.types}"
+                f"a stream has one schema: {', or '.join(ways)}"
             )
