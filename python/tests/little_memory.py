@@ -102,6 +102,14 @@ def conversions():
         yield f"a pickle of a tensor of {name}", lambda tensor=tensor: pickle.dumps(tensor, 4)
     offsets = np.frombuffer(every["texts"].buffers()[1], "int32")
     texts = np.frombuffer(every["texts"].buffers()[2], "uint8")
+    rows = [np.ones(1)] * ROWS
+    yield "rows of from_ragged", lambda: ad.from_ragged(rows)
+    table = pa.table({"x": every["texts"].slice(0, ROWS // 4), "y": numbers[: ROWS // 4]})
+    wishes = {"x": ad.Categories(["a"], unknown=-1), "y": ad.Cast("float32")}
+    encoder = ad.Loader(table, columns=wishes).encoder()
+    yield "a table by an encoder", lambda: encoder(table)
+    records = table.to_pylist()
+    yield "dicts by an encoder", lambda: encoder(records)
     yield "texts of from_ragged", lambda: ad.from_ragged(texts, offsets, type=pa.string())
 
 

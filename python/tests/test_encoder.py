@@ -857,6 +857,40 @@ def test_a_loader_trains_again_by_an_encoder():
         Loader(table, encoder=5)
 
 
+@pytest.mark.parametrize(
+    ("trained", "other"),
+    [
+        (pa.timestamp("us"), pa.timestamp("ms")),
+        (pa.timestamp("us"), pa.date32()),
+        (pa.int64(), pa.date32()),
+    ],
+    ids=str,
+)
+def test_a_loader_holds_its_source_to_the_types_of_an_encoder(trained, other):
+    table = pa.table({"t": pa.array([], trained)})
+    encoder = Encoder(columns={"t": Cast("float64")}, physical=True).fit(table)
+    source = pa.table({"t": pa.array([], other)})
+    with pytest.raises(TypeError, match='column "t" is .* in the encoder and .* in the source'):
+        iter(Loader(source, encoder=encoder))
+    iter(Loader(table, encoder=encoder)).close()
+
+
+def test_a_loader_takes_the_same_values_in_other_types_by_an_encoder():
+    table = pa.table({"c": ["a", "b"], "n": pa.array([1, 2], "int32")})
+    encoder = Encoder(columns={"c": Categories.scan(), "n": None}, framework="numpy").fit(table)
+    other = pa.table({"c": pa.array(["b"]).dictionary_encode(), "n": pa.array([2**40])})
+    (batch,) = Loader(other, batch_size=None, encoder=encoder)
+    assert [own.tolist() for own in batch.values()] == [[1], [2**40]]
+
+
+def test_a_time_is_one_instant_in_every_zone():
+    of = pa.timestamp("us", "UTC")
+    encoder = Loader(pa.table({"x": pa.array([], of)}), physical=True, framework="numpy").encoder()
+    for zone in "Etc/UTC", "Europe/Berlin", "+02:00":
+        column = pa.array([1_577_880_000_000], pa.timestamp("ms", zone))
+        assert encoder(pa.table({"x": column}))["x"].tolist() == [1_577_880_000_000_000]
+
+
 def test_threads_share_an_encoder():
     table = pa.table({"x": np.arange(1000.0), "c": ["a", "b"] * 500, "l": [[1, 2]] * 1000})
     columns = {"x": Cast("float32"), "c": Categories.scan(), "l": Dense()}

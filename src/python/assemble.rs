@@ -20,7 +20,7 @@ use super::protocols::is_arrow;
 use super::runtime::unlocked;
 use super::tensor::PyTensor;
 use crate::import::{self, TableColumn};
-use crate::{CopyReason, Error, ImportOptions, ManagedTensor, error::Names, names};
+use crate::{CopyReason, Error, ImportOptions, ManagedTensor, alloc, error::Names, names};
 
 /// record_batch(data, /, names=None, *, copy=None, type=None)
 /// --
@@ -223,7 +223,7 @@ fn to_name(data: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
             false => "pyarrow.Table.from_pylist(x) makes a table of it",
         }));
     }
-    let items = listed(data).unwrap_or_default();
+    let items = listed(data)?.unwrap_or_default();
     let has_tables = items.iter().any(|item| is_a_table(item).unwrap_or(false));
     let are_tensors = first.hasattr("__dlpack__")? && !has_tables;
     Ok(are_tensors.then_some("name each of them, as {\"x\": x[0]}"))
@@ -290,7 +290,7 @@ pub(super) fn from_ragged(
     if let Some(offsets) = offsets {
         return from_rows(values, offsets, mask, copy, r#type, import::ragged);
     }
-    let Some(items) = listed(values) else {
+    let Some(items) = listed(values)? else {
         let must = "values without offsets must be a list of tensors, one for each row";
         return Err(wrong(values, must));
     };
@@ -303,7 +303,7 @@ pub(super) fn from_ragged(
 /// The items of a list whose first one that is not None is a tensor.
 fn tensors_of<'py>(list: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
     let Ok(list) = list.cast::<PyList>() else { return Ok(None) };
-    let items: Vec<_> = list.iter().collect();
+    let items = alloc::collect(list.iter())?;
     let has_tensors = match items.iter().find(|item| !item.is_none()) {
         Some(first) => first.hasattr(intern!(list.py(), "__dlpack__"))?,
         None => false,
@@ -320,7 +320,9 @@ fn of_tensors(
     copy: Option<bool>,
     r#type: AskedType,
 ) -> PyResult<PyArray> {
-    let (mut taken, mut ends, mut valid) = (Vec::new(), vec![0i64], Vec::new());
+    let (mut tensors, mut rows) = (alloc::reserved(items.len())?, alloc::reserved(items.len())?);
+    let (mut ends, mut valid) = (alloc::reserved(items.len() + 1)?, alloc::reserved(items.len())?);
+    ends.push(0i64);
     for (row, item) in items.into_iter().enumerate() {
         valid.push(!item.is_none());
         if item.is_none() {
@@ -335,22 +337,23 @@ fn of_tensors(
         };
         let end = ends[row].checked_add(own).ok_or(Error::Overflow("number of values"))?;
         ends.push(end);
-        taken.push((row, tensor));
+        tensors.push(tensor);
+        rows.push(row);
     }
-    let Some((first, _)) = taken.first() else {
+    let (Some(first), Some(first_row)) = (tensors.first(), rows.first()) else {
         return Err(PyValueError::new_err(
             "a list without tensors does not tell the type of its rows: pyarrow.array(x, type) makes a column of it",
         ));
     };
     let of = |tensor: &ManagedTensor| format!("{} of shape {:?}", tensor.dtype(), tensor.shape());
-    if let Some((row, other)) = taken.iter().find(|(_, tensor)| !taken[0].1.is_like(tensor)) {
+    if let Some((row, other)) = rows.iter().zip(&tensors).find(|(_, tensor)| !first.is_like(tensor))
+    {
         return Err(PyBufferError::new_err(format!(
-            "item {row} is {}, and item {first} {}: rows of lists have one dtype, and one shape after the first axis",
+            "item {row} is {}, and item {first_row} {}: rows of lists have one dtype, and one shape after the first axis",
             of(other),
-            of(&taken[0].1)
+            of(first)
         )));
     }
-    let tensors: Vec<ManagedTensor> = taken.into_iter().map(|(_, tensor)| tensor).collect();
     let nbytes: usize = tensors.iter().map(ManagedTensor::nbytes).sum();
     if copy == Some(false) && tensors.len() > 1 {
         let reason = CopyReason::Chunks(tensors.len());
@@ -363,9 +366,10 @@ fn of_tensors(
     let mask = valid.contains(&false).then(|| ManagedTensor::from(valid));
     let is_small = ends.last().is_none_or(|&end| i32::try_from(end).is_ok());
     let offsets = match is_small {
-        true => ManagedTensor::from(
-            ends.iter().map(|&end| i32::try_from(end).unwrap_or_default()).collect::<Vec<_>>(),
-        ),
+        true => {
+            let narrow = ends.iter().map(|&end| i32::try_from(end).unwrap_or_default());
+            ManagedTensor::from(alloc::collect(narrow)?)
+        }
         false => ManagedTensor::from(ends),
     };
     of_values_and_bounds(py, (values, offsets, mask), copy, r#type, import::ragged)

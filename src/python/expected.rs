@@ -9,6 +9,7 @@ use pyo3::types::{
 
 use super::describe::type_name;
 use super::protocols::{has_buffer, is_arrow};
+use crate::{Error, alloc};
 
 /// What a function accepts.
 #[derive(Clone, Copy, PartialEq)]
@@ -112,7 +113,7 @@ fn tensor_of(object: &Bound<'_, PyAny>) -> WayOut {
 
 /// Whether a list, tuple or set has a None. Of other sequences, which may claim any length or never end, nothing is read.
 fn has_none(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    match listed(object) {
+    match listed(object)? {
         Some(items) => Ok(items.iter().any(|item| item.is_none())),
         None => Ok(is_set(object) && object.contains(object.py().None())?),
     }
@@ -125,7 +126,7 @@ fn has_large(object: &Bound<'_, PyAny>) -> bool {
             && item.extract::<i64>().is_err()
             && item.extract::<u64>().is_err()
     };
-    listed(object).is_some_and(|items| items.iter().any(is_large))
+    listed(object).is_ok_and(|items| items.unwrap_or_default().iter().any(is_large))
 }
 
 /// How to make a tensor of a list, tuple or set, judged by its first item, and by whether one is missing.
@@ -153,7 +154,7 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> WayOut {
         return arrow_of(object, Expected::Either);
     } else if is_set(object) {
         of_numbers
-    } else if listed(object).is_some_and(|rows| rows.iter().any(has_large)) {
+    } else if listed(object)?.is_some_and(|rows| rows.iter().any(has_large)) {
         "numpy.stack(x).astype(\"float64\") is a tensor of rows of one length, of rounded numbers: 64 bits do not hold \
          all of them"
     } else if first.hasattr("__dlpack__")? {
@@ -175,7 +176,7 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> WayOut {
 /// else how to join all. The first items tell.
 fn of_some_arrow(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     const SEEN: usize = 1000;
-    let Some(items) = listed(object) else { return Ok(None) };
+    let Some(items) = listed(object)? else { return Ok(None) };
     let (mut first_table, mut first_column, mut other) = (None, None, None);
     for (index, item) in items.iter().take(SEEN).enumerate() {
         let first = match (is_arrow(item)?, is_a_table(item)?) {
@@ -204,11 +205,13 @@ pub(super) fn is_a_table(data: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// The items of a list or a tuple. Of other sequences, which may claim any length or never end, nothing is read.
-pub(super) fn listed<'py>(object: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+pub(super) fn listed<'py>(
+    object: &Bound<'py, PyAny>,
+) -> Result<Option<Vec<Bound<'py, PyAny>>>, Error> {
     match (object.cast::<PyList>(), object.cast::<PyTuple>()) {
-        (Ok(list), _) => Some(list.iter().collect()),
-        (_, Ok(tuple)) => Some(tuple.iter().collect()),
-        _ => None,
+        (Ok(list), _) => alloc::collect(list.iter()).map(Some),
+        (_, Ok(tuple)) => alloc::collect(tuple.iter()).map(Some),
+        _ => Ok(None),
     }
 }
 
@@ -345,7 +348,8 @@ fn kind_of(item: &Bound<'_, PyAny>) -> PyResult<&'static str> {
 /// How to make an array of the list or tuple that `x` is; `None` where pyarrow makes one of it.
 fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, &'static str)>> {
     let has_none = items.iter().any(|item| item.is_none());
-    let rows: Vec<_> = items.iter().filter_map(listed).flatten().collect();
+    let rows: Vec<_> =
+        items.iter().filter_map(|item| listed(item).ok().flatten()).flatten().collect();
     if !rows.is_empty() && Values::of(items)? == Values::OneKind {
         let of_rows = Values::of(&rows)?;
         let is_plain = !has_none && !rows.iter().any(|item| item.is_none());
@@ -362,7 +366,7 @@ fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, &'
 
 /// How to make Arrow data of an object of Python's, or several, of which pyarrow makes none as they are.
 fn of_objects(object: &Bound<'_, PyAny>, is_tensor: bool) -> PyResult<Option<String>> {
-    let way_out = match listed(object) {
+    let way_out = match listed(object)? {
         // NumPy has tensors of all numbers, but of nulls none.
         Some(items) if is_tensor && !has_none(object)? && Values::of(&items)? != Values::Mixed => {
             None
@@ -409,7 +413,7 @@ fn of_columns(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         }
         let name = name.repr()?.to_string();
         let place = format!("x[{name}]");
-        if let Some(items) = listed(&value) {
+        if let Some(items) = listed(&value)? {
             let array = of_values(&items, &place)?;
             made.extend(array.map(|(array, _)| format!("{name}: {array}")));
             continue;

@@ -225,6 +225,20 @@ def trained(source: Source, options: LoaderOptions) -> Encoder:
 
     No row is read for the types.
     """
+    schema = _read_schema(source, options)
+    own = LoaderOptions(**keywords_of(options))
+    known = {}
+    for name, wish in options.wanted.categories.items():
+        words = _as_held(name, wish, schema)
+        known[name] = replace(wish, words=words)
+    own = own.with_words(known)
+    made = Encoder.__new__(Encoder)
+    made._options, made._engine = own, engine_of(own, schema)
+    return made
+
+
+def _read_schema(source: Source, options: LoaderOptions) -> Any:
+    """That of the columns which a Loader reads, before they are codes."""
     from .readers import reached, reader_of  # noqa: PLC0415  # they need pyarrow
 
     what = options.wanted
@@ -233,16 +247,21 @@ def trained(source: Source, options: LoaderOptions) -> Encoder:
         stream = source.read(query)
         if what.columns is None:
             stream = reached(stream, what.labels, keeps_others=True)
-        schema = reader_of(stream).schema
-    own = LoaderOptions(**keywords_of(options))
-    known = {}
-    for name, wish in what.categories.items():
-        words = _as_held(name, wish, schema)
-        known[name] = replace(wish, words=words)
-    own = own.with_words(known)
-    made = Encoder.__new__(Encoder)
-    made._options, made._engine = own, engine_of(own, schema)
-    return made
+        return reader_of(stream).schema
+
+
+def check_trained(source: Source, options: LoaderOptions, schema: _core.Field) -> None:
+    """Refuses a source whose types do not go with those of an encoder, as parts of one source do.
+
+    schema: that of the encoder.
+    """
+    from .schema import settled_type  # noqa: PLC0415  # it needs pyarrow
+
+    own = _read_schema(source, options)
+    for field in import_module("pyarrow").schema(schema):
+        if field.name in own.names:
+            parts = ("the encoder", field), ("the source", own.field(field.name))
+            settled_type(field.name, parts, options.query, source.way)
 
 
 def _as_held(name: str, wish: Categories, schema: Any) -> list[Any]:

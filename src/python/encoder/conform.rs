@@ -207,7 +207,8 @@ fn is_one_kind(from: &DataType, to: &DataType) -> bool {
         matches!(of, Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..))
     };
     match (from, to) {
-        (Timestamp(_, own), Timestamp(_, zone)) => own == zone,
+        // An instant is one in every zone.
+        (Timestamp(_, own), Timestamp(_, zone)) => own.is_some() == zone.is_some(),
         (Duration(_), Duration(_))
         | (Time32(_) | Time64(_), Time32(_) | Time64(_))
         | (Date32 | Date64, Date32 | Date64) => true,
@@ -225,7 +226,7 @@ fn way_out(from: &DataType, to: &DataType) -> &'static str {
             ", whose values it would be rounded to: cast it first, if that is meant"
         }
         (DataType::Timestamp(..), DataType::Timestamp(..)) => {
-            ", and a time of another zone is another one: convert it first"
+            ", and whether its times are those of UTC or of a zone is not said: give them one first"
         }
         _ if to.is_temporal() && !from.is_temporal() => ": pass times",
         _ => ": cast it first, if that is meant",

@@ -15,7 +15,7 @@ use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList};
 
 use self::conform::{Misfit, conformed, nulls};
 use self::objects::{Cell, Cells, mapped, present};
@@ -26,6 +26,7 @@ use super::batches::forms::{FormsArg, into_python};
 use super::describe::described;
 use super::dlpack::request::CopyArg;
 use super::errors::Wishes;
+use super::expected::listed;
 use super::field::PyField;
 use super::runtime::unlocked;
 use super::source;
@@ -106,7 +107,7 @@ impl PyEncoder {
             true => &self.columns[..],
             false => &self.columns[..self.columns.len() - self.labels],
         };
-        let (found, count) = match (rows.cast::<PyDict>(), listed(rows)) {
+        let (found, count) = match (rows.cast::<PyDict>(), listed(rows)?) {
             (Ok(columns), _) => of_columns(columns, wanted)?,
             (_, Some(rows)) => of_rows(py, &rows, wanted)?,
             _ => of_table(rows, wanted)?,
@@ -241,15 +242,6 @@ fn at_path(table: &StructArray, path: &str) -> PyResult<Option<Found>> {
     Ok(None)
 }
 
-/// The items of a list or tuple.
-fn listed<'py>(object: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
-    match (object.cast::<PyList>(), object.cast::<PyTuple>()) {
-        (Ok(list), _) => Some(list.iter().collect()),
-        (_, Ok(tuple)) => Some(tuple.iter().collect()),
-        _ => None,
-    }
-}
-
 /// Rows that are dicts.
 fn of_rows<'py>(
     py: Python<'py>,
@@ -368,7 +360,7 @@ fn of_column<'py>(
         let array = Cells { cells: &cells, place: &place }.array(py, &column.field)?;
         Ok((array, Arc::clone(&column.field)))
     };
-    if let Some(items) = listed(values) {
+    if let Some(items) = listed(values)? {
         return of_cells(items);
     }
     let has = |method: &str| values.hasattr(method);
@@ -396,7 +388,7 @@ fn of_column<'py>(
     };
     if has("tolist")? && is_object().unwrap_or(false) {
         let items = values.call_method0("tolist")?;
-        return of_cells(listed(&items).unwrap_or_default());
+        return of_cells(listed(&items)?.unwrap_or_default());
     }
     if has("__dlpack__")? {
         let array = PyArray::from_dlpack(values, None, None, None, None)?;
