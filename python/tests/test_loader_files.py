@@ -1078,3 +1078,16 @@ def test_a_damaged_file_is_named_however_it_is_read(tmp_path, kind, how):
         loader = Loader(source, **{"columns": {"x": AsArrow()}, "batch_size": 50, **options})
         with pytest.raises((OSError, ValueError), match=re.escape(paths[1])):
             list(loader)
+
+
+@pytest.mark.parametrize("lines", [1, 40])
+def test_line_ends_within_quotes_of_csv_are_in_the_values(lines, tmp_path):
+    """However pyarrow cuts the file to blocks."""
+    text = "hello, world\n" * lines
+    path = tmp_path / "x.csv"
+    path.write_text("s,u\n" + "".join(f't{row},"{text}{row}"\n' for row in range(2300)))
+    columns = {"s": AsArrow(), "u": AsArrow()}
+    batches = list(Loader(path, batch_size=500, columns=columns))
+    assert [row for batch in batches for row in pa.array(batch["u"]).to_pylist()] == [
+        f"{text}{row}" for row in range(2300)
+    ]

@@ -253,9 +253,15 @@ def format_of(files: Sequence[str], system: Any) -> Any:
     formats = {
         "parquet": dataset.ParquetFileFormat,
         "ipc": dataset.IpcFileFormat,
-        "csv": dataset.CsvFileFormat,
+        "csv": _csv_format,
     }
     return formats[next(iter(found), "parquet")]()
+
+
+def _csv_format() -> Any:
+    """Without this pyarrow cuts blocks at line ends within quotes, into rows that there are not."""
+    parse = import_module("pyarrow.csv").ParseOptions(newlines_in_values=True)
+    return import_module("pyarrow.dataset").CsvFileFormat(parse_options=parse)
 
 
 def told_by_name(file: str) -> str | None:
