@@ -205,8 +205,10 @@ impl PartialEq for Categories {
 impl fmt::Debug for Categories {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = &self.words.array;
-        let words = format_args!("{} words of {}", words.len(), words.data_type());
-        f.debug_struct("Categories").field("words", &words).field("unknown", &self.unknown).finish()
+        f.debug_struct("Categories")
+            .field("words", &format_args!("{} of {}", words.len(), words.data_type()))
+            .field("unknown", &self.unknown)
+            .finish()
     }
 }
 

@@ -168,28 +168,26 @@ macro_rules! tree {
             }
 
             pub(super) fn children(&self) -> Checked<impl Iterator<Item = Checked<&Self>>> {
-                let refuse = || format!("an Arrow structure has {} children", self.n_children);
-                let count = usize::try_from(self.n_children).map_err(|_| refuse())?;
-                if count > 0 {
-                    self.child(0)?;
-                }
-                Ok((0..count).map(|at| self.child(at)))
+                Ok((0..self.child_count()?).map(|at| self.child(at)))
             }
 
             pub(super) fn child(&self, at: usize) -> Checked<&Self> {
-                let said = self.n_children;
-                if usize::try_from(said).map_or(true, |count| at >= count) {
-                    return Err(format!(
-                        "an Arrow structure has {said} children, and no child {at}"
-                    ));
-                }
-                if self.children.is_null() || !self.children.is_aligned() {
-                    return Err(format!(
-                        "an Arrow structure has {said} children, but no pointer to them"
-                    ));
+                if at >= self.child_count()? {
+                    return Err(format!("an Arrow structure has no child {at}"));
                 }
                 // SAFETY: S1: the pointers are there, each to a structure below this one.
                 unsafe { below(self.children.add(at).read()) }
+            }
+
+            /// How many children there are, and pointers to them.
+            fn child_count(&self) -> Checked<usize> {
+                let said = self.n_children;
+                let refuse = |what| Err(format!("an Arrow structure has {said} children{what}"));
+                let Ok(count) = usize::try_from(said) else { return refuse("") };
+                match count > 0 && (self.children.is_null() || !self.children.is_aligned()) {
+                    true => refuse(", but no pointer to them"),
+                    false => Ok(count),
+                }
             }
 
             pub(super) fn dictionary(&self) -> Option<Checked<&Self>> {
