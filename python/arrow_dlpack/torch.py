@@ -16,7 +16,7 @@ import math
 import os
 import pickle
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from multiprocessing.context import get_spawning_popen
 from types import FrameType
@@ -228,7 +228,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
                 self._notice.mark()
                 raise
             self._notice.mark()
-            return _tried(batches, self._notice) if worker.num_workers == 1 else batches
+            return _tried(batches, self._notice.give_up) if worker.num_workers == 1 else batches
         except Exception as error:
             # Here it would end a worker that persists, without a word to the main process.
             return _failing(error)
@@ -500,8 +500,8 @@ def _failing(error: Exception) -> Iterator[Any]:
     raise error
 
 
-def _tried(batches: Iterator[Any], notice: _Notice) -> Iterator[Any]:
-    """The batches of an only worker, whose state is tried again if the first of them fails."""
+def _tried(batches: Iterator[Any], undo: Callable[[], None]) -> Iterator[Any]:
+    """The batches; undo: what is done if an error comes in place of the first of them."""
     has_begun = False
     try:
         for batch in batches:
@@ -509,7 +509,7 @@ def _tried(batches: Iterator[Any], notice: _Notice) -> Iterator[Any]:
             yield batch
     except Exception:
         if not has_begun:
-            notice.give_up()
+            undo()
         raise
 
 
@@ -537,15 +537,8 @@ def _counted(loader: Loader[Any], batches: Iterator[Any], state: Any) -> Iterato
     state: from which they go on. The loader takes it again if none of them comes.
     """
     loader._elsewhere += 1
-    has_begun = False
     try:
-        for batch in batches:
-            has_begun = True
-            yield batch
-    except Exception:
-        if not has_begun:
-            loader._progress.take_back(state)
-        raise
+        yield from _tried(batches, lambda: loader._progress.take_back(state))
     finally:
         loader._elsewhere -= 1
 
