@@ -32,7 +32,7 @@ def numbers(rows: int) -> dict[str, Any]:
 
 
 def small(rows: int) -> None:
-    """The cases of a batch of so many rows."""
+    """The cases of a batch with this number of rows."""
     exported = "batch.__arrow_c_array__()"
     ours = {
         "dtype=": "arrow_dlpack.to_tensor(batch, dtype='float32')",

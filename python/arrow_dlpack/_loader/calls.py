@@ -6,7 +6,7 @@ from typing import Any
 
 
 def refusing(function: Callable[..., Any], arguments: int) -> str | None:
-    """The function's name and parameters, if it does not take so many arguments; else None."""
+    """The function's name and parameters, if it refuses this number of arguments."""
     try:
         # Of a decorated function the decorator's own parameters count.
         signature = inspect.signature(function, follow_wrapped=False)

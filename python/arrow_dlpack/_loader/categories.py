@@ -379,7 +379,7 @@ def _is_binary(kind: Any) -> bool:
 def coder_of(name: str, wish: Categories, kind: Any) -> Coder:
     """Of a column of one type, which has to hold the words."""
     held = _held(name, wish, kind)
-    if not import_module("pyarrow").types.is_null(_plain_type(kind)):
+    if not _is_of_nulls(kind):
         _check_held(name, wish, [(kind, held[1])])
     return Coder(name, wish, kind, held)
 

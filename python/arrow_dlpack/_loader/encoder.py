@@ -11,8 +11,11 @@ from uuid import UUID
 from .. import _core, _frameworks
 from .._frameworks import Framework
 from ..typing import Dtype, Nulls
+from .categories import coder_of, is_uuid
 from .columns import Categories, Columns, Form, fills_nulls, flag
 from .options import ENCODED, LoaderOptions
+from .readers import reached, reader_of
+from .schema import settled_type
 from .source import Source
 from .written import read, written
 
@@ -124,8 +127,8 @@ class Encoder:
     def to_json(self, *, framework: Framework | Literal["own"] | None = "own") -> str:
         """The encoder as strict JSON: the same encoder is the same text.
 
-        framework: in place of its own; None leaves out a function, which no text has, and which
-        `from_json` takes.
+        framework: in place of the encoder's; None leaves out a function, which no text has, and
+        which `from_json` takes.
         """
         options = self._options
         if framework != "own":
@@ -138,7 +141,7 @@ class Encoder:
     ) -> "Encoder":
         """The encoder of `to_json`, which needs no training data, and for dicts no pyarrow.
 
-        framework: in place of its own.
+        framework: in place of that of the text.
         """
         options, schema = read(text)
         if framework != "own":
@@ -239,8 +242,6 @@ def trained(source: Source, options: LoaderOptions) -> Encoder:
 
 def _read_schema(source: Source, options: LoaderOptions) -> Any:
     """That of the columns which a Loader reads, before they are codes."""
-    from .readers import reached, reader_of  # noqa: PLC0415  # they need pyarrow
-
     what = options.wanted
     query = replace(options.query.uncoded(what.categories), where=None)
     with source.explaining(query):
@@ -255,8 +256,6 @@ def check_trained(source: Source, options: LoaderOptions, schema: _core.Field) -
 
     schema: that of the encoder.
     """
-    from .schema import settled_type  # noqa: PLC0415  # it needs pyarrow
-
     own = _read_schema(source, options)
     for field in import_module("pyarrow").schema(schema):
         if field.name in own.names:
@@ -266,8 +265,6 @@ def check_trained(source: Source, options: LoaderOptions, schema: _core.Field) -
 
 def _as_held(name: str, wish: Categories, schema: Any) -> list[Any]:
     """The words as the column's type has them; those that it cannot hold as they are."""
-    from .categories import coder_of, is_uuid  # noqa: PLC0415  # they need pyarrow
-
     kind = schema.field(name).type
     own = coder_of(name, wish, kind).known.to_pylist()
     words = [
@@ -289,16 +286,9 @@ def engine_of(options: LoaderOptions, schema: Any) -> _core._Encoder:
             raise ValueError(f'the words {one!r} and {other!r} of column "{name}" are one value')
         _, dtype, nulls = forms.get(name, (None, None, None))
         forms[name] = "categories", made, dtype, nulls
-    copying = options.with_copy_for(options.framework)
     return _core._Encoder(
         schema,
-        columns=what.columns,
-        labels=what.labels,
-        as_matrix=options.matrix,
-        dtype=options.dtype,
-        nulls=options.nulls,
-        copy=copying.copy,
-        physical=options.physical,
+        **options.with_copy_for(options.framework).of_columns,
         forms=forms or None,
         may_lack=[name for name, wish in what.wishes.items() if fills_nulls(wish)],
     )

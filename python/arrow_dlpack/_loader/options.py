@@ -271,16 +271,10 @@ class LoaderOptions:
         """The engine's batches of Arrow data whose categories are codes already."""
         if self.wanted.columns is None:
             stream = reached(stream, self.wanted.labels, keeps_others=True)
-        names, labels, rows = self.wanted.columns, self.wanted.labels, self.rows
+        rows = self.rows
         return _core._open_batches(
             (stream.schema, stream) if isinstance(stream, Made) else stream,
-            columns=names,
-            labels=labels,
-            as_matrix=self.matrix,
-            dtype=self.dtype,
-            nulls=self.nulls,
-            copy=self.copy,
-            physical=self.physical,
+            **self.of_columns,
             batch_size=rows,
             drop_last=self.drop_last and rows is not None,
             shuffle=None if self.shuffle is None or rows is None else (self.shuffle, seed or 0),
@@ -291,6 +285,19 @@ class LoaderOptions:
             resume=resume,
             forms=self.forms or None,
         )
+
+    @property
+    def of_columns(self) -> dict[str, Any]:
+        """What the engine is told of all columns, for batches and for an encoder."""
+        return {
+            "columns": self.wanted.columns,
+            "labels": self.wanted.labels,
+            "as_matrix": self.matrix,
+            "dtype": self.dtype,
+            "nulls": self.nulls,
+            "copy": self.copy,
+            "physical": self.physical,
+        }
 
     @property
     def forms(self) -> dict[str, Form]:
