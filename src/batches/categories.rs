@@ -120,7 +120,7 @@ impl Categories {
     /// # Errors
     ///
     /// `NotACategory`; `OtherCategories`; `OutOfMemory`.
-    pub(crate) fn codes(&self, column: &ArrayRef, field: &Field) -> Result<Int32Array, Error> {
+    fn codes(&self, column: &ArrayRef, field: &Field) -> Result<Int32Array, Error> {
         self.check(field)?;
         if *column.data_type() == DataType::Null {
             alloc::probe_alloc(column.len().saturating_mul(size_of::<i32>()))?;
@@ -133,6 +133,14 @@ impl Categories {
             false => checked(|| Ok(Values::of(&own)))?,
         };
         self.of_values(&found, own.len())
+    }
+
+    /// The codes of a column, whose name its errors have.
+    pub(crate) fn read(&self, column: &ArrayRef, field: &Field) -> Result<ArrayRef, Error> {
+        match self.codes(column, field) {
+            Ok(codes) => Ok(Arc::new(codes)),
+            Err(error) => Err(Error::in_column(field.name(), error)),
+        }
     }
 
     fn of_values(&self, values: &Values, rows: usize) -> Result<Int32Array, Error> {

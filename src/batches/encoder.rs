@@ -153,10 +153,7 @@ impl Conversion {
         let mut read: Vec<ArrayRef> = Vec::with_capacity(columns.len());
         for ((column, field), codes) in columns.into_iter().zip(&self.codes) {
             read.push(match codes {
-                Some(Codes::Categories(categories, _)) => match categories.codes(&column, &field) {
-                    Ok(codes) => Arc::new(codes),
-                    Err(error) => return Err(Error::in_column(field.name(), error)),
-                },
+                Some(Codes::Categories(categories, _)) => categories.read(&column, &field)?,
                 _ => column,
             });
         }

@@ -35,8 +35,8 @@
 //! ```
 
 // The files:
-// - `options` are the arguments, of which `categories` have words; `reader` cuts chunks to blocks of rows; `shuffle` draws rows at random (`items` of one
-//   width, `column`s of a pool, `resume` after some batches), by the random numbers of `epoch`.
+// - `options` are the arguments, of which `categories` have words; `reader` cuts chunks to blocks of rows; `shuffle` draws
+//   rows at random (`items` of one width, `column`s of a pool, `resume` after some batches), by the random numbers of `epoch`.
 // - `epoch` says what a seed's order and a rank's share are.
 // - `convert` makes a `batch` of tensors, `encoder` one of rows that come alone; `prefetch` is the thread of `prefetch=`.
 

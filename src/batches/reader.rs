@@ -224,10 +224,7 @@ impl Codes {
     pub(super) fn read(&self, chunk: &ArrayRef, copy: CopyPolicy) -> Result<ArrayRef, Error> {
         match self {
             Self::Dictionary(coded) => coded.read(chunk, copy),
-            Self::Categories(categories, field) => match categories.codes(chunk, field) {
-                Ok(codes) => Ok(Arc::new(codes)),
-                Err(error) => Err(Error::in_column(field.name(), error)),
-            },
+            Self::Categories(categories, field) => categories.read(chunk, field),
         }
     }
 }

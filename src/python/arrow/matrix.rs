@@ -34,12 +34,14 @@ pub(super) fn columns_of(schema: &ArrowSchema, wanted: Option<&[String]>) -> Opt
             };
             let own: Vec<&str> = schema.children().ok()?.map(name).collect::<Option<_>>()?;
             let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
-            let positions = names::positions(&own, &wanted).ok()?;
-            Some((positions.len() >= 2).then_some(positions)?)
+            Some(names::positions(&own, &wanted).ok()?)
         }
     };
     let mut last: Option<(&str, DataType)> = None;
     let width = positions.as_ref().map_or(count, Vec::len);
+    if width < 2 {
+        return None;
+    }
     let mut columns = alloc::reserved(width).ok()?;
     for index in 0..width {
         let at = positions.as_ref().map_or(index, |positions| positions[index]);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field};
 use pyo3::prelude::*;
 
@@ -46,11 +45,9 @@ impl PyCategories {
         let imported = source::import(column, None)?;
         let nbytes = imported.nbytes();
         let (array, field) = imported.into_array(py)?;
-        let codes = unlocked(py, nbytes, || self.0.codes(&array, &field));
-        let codes: ArrayRef = match codes {
-            Ok(codes) => Arc::new(codes),
-            Err(error) => return Err(Asked::Tensor.refusal(Error::in_column(name, error))),
-        };
+        let field = Field::clone(&field).with_name(name);
+        let codes = unlocked(py, nbytes, || self.0.read(&array, &field));
+        let codes = codes.map_err(|error| Asked::Tensor.refusal(error))?;
         Ok(PyArray::try_new(codes, Arc::new(Field::new(name, DataType::Int32, true)))?)
     }
 }

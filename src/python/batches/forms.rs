@@ -4,9 +4,12 @@ use arrow_array::Array;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::batches::{Batch, BatchColumn, BatchTensor, ColumnOptions, Features, Form};
+use crate::ExportOptions;
+use crate::batches::{
+    Batch, BatchColumn, BatchOptions, BatchTensor, ColumnOptions, Features, Form,
+};
 use crate::export::{Longer, PadOptions, Side};
-use crate::python::args::{DtypeArg, LengthArg, NullsArg, PadArg, choice};
+use crate::python::args::{ColumnsArg, DtypeArg, Items, LengthArg, NullsArg, PadArg, choice};
 use crate::python::array::PyArray;
 use crate::python::batches::categories::PyCategories;
 use crate::python::describe::{argument, wrong};
@@ -14,6 +17,21 @@ use crate::python::named_tuples;
 use crate::python::tensor::PyTensor;
 
 argument!(FormsArg(Vec<(String, ColumnOptions)>) = forms);
+
+/// What all columns become, and what some do.
+pub(in crate::python) fn batch_options(
+    export: ExportOptions,
+    as_matrix: bool,
+    columns: Option<ColumnsArg>,
+    labels: Items<String>,
+    forms: Option<FormsArg>,
+) -> BatchOptions {
+    let mut options = BatchOptions::default().with_matrix(as_matrix).with_export(export);
+    options.columns = columns.map(|columns| columns.0);
+    options.labels = labels.0;
+    options.column_options = forms.map(|forms| forms.0).unwrap_or_default();
+    options
+}
 
 /// `forms`: by the names of columns, the tuples that `_core.pyi` lists.
 fn forms(object: &Bound<'_, PyAny>) -> PyResult<Vec<(String, ColumnOptions)>> {

@@ -20,7 +20,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::{create_exception, intern, prelude::*, types::PyDict};
 
 use self::errors::{not_opened, refused};
-use self::forms::{FormsArg, into_python};
+use self::forms::{FormsArg, batch_options, into_python};
 use self::source::chunks_of;
 use super::args::Items;
 use super::args::refuse_twice;
@@ -31,7 +31,7 @@ use super::errors::Wishes;
 use super::runtime::Interrupt;
 use super::runtime::unlocked;
 use super::tensor::PyTensor;
-use crate::batches::{BatchOptions, Batches, Resume, Shard, Shuffle, State, resume};
+use crate::batches::{Batches, Resume, Shard, Shuffle, State, resume};
 use crate::chunks::{Coded, batch, checked};
 use crate::{Error, ManagedTensor, ReaderError, pending::without_exception, task::Task};
 
@@ -208,18 +208,14 @@ pub(super) fn _open_batches(
     resume: Option<ResumeArg>,
     forms: Option<FormsArg>,
 ) -> PyResult<PyBatches> {
-    let mut options = BatchOptions::default()
+    let export = args::export_options(copy, nulls, dtype, OrderArg::default(), physical);
+    let mut options = batch_options(export, as_matrix, columns, labels, forms)
         .with_batch_size(batch_size)
         .with_drop_last(drop_last)
-        .with_matrix(as_matrix)
-        .with_export(args::export_options(copy, nulls, dtype, OrderArg::default(), physical))
         .with_shuffle(shuffle.map(|(rows, seed)| Shuffle { rows, seed }))
         .with_skip(skip)
         .with_shard(Shard { index: shard.0, count: shard.1 });
-    options.columns = columns.map(|columns| columns.0);
-    options.labels = labels.0;
     options.resume = resume.map(|(rows, left, random)| Resume { rows, left, random });
-    options.column_options = forms.map(|forms| forms.0).unwrap_or_default();
     let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let wanted = options.wanted().map(names);
     let (chunks, field) = chunks_of(source, wanted.as_deref())?;

@@ -22,7 +22,7 @@ use self::objects::{Cell, Cells, mapped, present};
 use super::args::{self, ColumnsArg, DtypeArg, Items, NullsArg, OrderArg, PhysicalArg};
 use super::array::PyArray;
 use super::batches::errors::{not_opened, refused};
-use super::batches::forms::{FormsArg, into_python};
+use super::batches::forms::{FormsArg, batch_options, into_python};
 use super::describe::described;
 use super::dlpack::request::CopyArg;
 use super::errors::Wishes;
@@ -31,7 +31,7 @@ use super::field::PyField;
 use super::runtime::unlocked;
 use super::source;
 use crate::Error;
-use crate::batches::{BatchOptions, Encoder, Form};
+use crate::batches::{Encoder, Form};
 use crate::chunks::batch;
 use crate::extension::Extension;
 
@@ -78,12 +78,8 @@ impl PyEncoder {
             return Err(PyTypeError::new_err("schema must be one of a table"));
         };
         let schema = Schema::new_with_metadata(fields.clone(), field.metadata().clone());
-        let mut options = BatchOptions::default()
-            .with_matrix(as_matrix)
-            .with_export(args::export_options(copy, nulls, dtype, OrderArg::default(), physical));
-        options.columns = columns.map(|columns| columns.0);
-        options.labels = labels.0;
-        options.column_options = forms.map(|forms| forms.0).unwrap_or_default();
+        let export = args::export_options(copy, nulls, dtype, OrderArg::default(), physical);
+        let options = batch_options(export, as_matrix, columns, labels, forms);
         let encoder = Encoder::try_new(&schema, &options);
         let encoder = encoder.map_err(|error| not_opened(error, &options))?;
         let coded = options.column_options.iter();

@@ -92,19 +92,15 @@ impl<'py> Cells<'_, 'py> {
     }
 
     fn numbers(&self, storage: &DataType) -> PyResult<ArrayRef> {
-        macro_rules! integers {
-            ($($type:ident)*) => {
-                match storage {
-                    $(kind if *kind == types::$type::DATA_TYPE => return self.primitive::<types::$type>(kind, |cell| {
-                        let value = integer(cell)?;
-                        value.try_into().map_err(|_| Misread::Value(String::new()))
-                    }),)*
-                    _ => {}
-                }
-            };
-        }
-        integers!(Int8Type Int16Type Int32Type Int64Type UInt8Type UInt16Type UInt32Type UInt64Type);
         match storage {
+            DataType::Int8 => self.integers::<i8>(storage, integer),
+            DataType::Int16 => self.integers::<i16>(storage, integer),
+            DataType::Int32 => self.integers::<i32>(storage, integer),
+            DataType::Int64 => self.integers::<i64>(storage, integer),
+            DataType::UInt8 => self.integers::<u8>(storage, integer),
+            DataType::UInt16 => self.integers::<u16>(storage, integer),
+            DataType::UInt32 => self.integers::<u32>(storage, integer),
+            DataType::UInt64 => self.integers::<u64>(storage, integer),
             DataType::Float16 => self.primitive::<types::Float16Type>(storage, |cell| {
                 float(cell, |value| f64::from(f16::from_f64(value)), f16::from_f64)
             }),
@@ -176,47 +172,24 @@ impl<'py> Cells<'_, 'py> {
 
     fn times(&self, py: Python<'py>, storage: &DataType) -> PyResult<ArrayRef> {
         match storage {
-            DataType::Date32 => {
-                self.primitive::<types::Date32Type>(storage, |cell| fitting(days(cell)?))
+            DataType::Date32 => self.integers::<i32>(storage, days),
+            DataType::Date64 => self.integers::<i64>(storage, |cell| Ok(days(cell)? * 86_400_000)),
+            DataType::Time32(unit) => {
+                self.integers::<i32>(storage, |cell| exact(time_of_day(cell)?, *unit))
             }
-            DataType::Date64 => self.primitive::<types::Date64Type>(storage, |cell| {
-                fitting(days(cell)?.checked_mul(86_400_000).ok_or(Misread::Type)?)
-            }),
-            DataType::Time32(unit) | DataType::Time64(unit) => {
-                let per_second = per_second(*unit);
-                let read = |cell: &Bound<'py, PyAny>| exact(time_of_day(cell)?, per_second);
-                match unit {
-                    TimeUnit::Second => self
-                        .primitive::<types::Time32SecondType>(storage, |cell| fitting(read(cell)?)),
-                    TimeUnit::Millisecond => self
-                        .primitive::<types::Time32MillisecondType>(storage, |cell| {
-                            fitting(read(cell)?)
-                        }),
-                    TimeUnit::Microsecond => self
-                        .primitive::<types::Time64MicrosecondType>(storage, |cell| {
-                            fitting(read(cell)?)
-                        }),
-                    TimeUnit::Nanosecond => self
-                        .primitive::<types::Time64NanosecondType>(storage, |cell| {
-                            fitting(read(cell)?)
-                        }),
-                }
+            DataType::Time64(unit) => {
+                self.integers::<i64>(storage, |cell| exact(time_of_day(cell)?, *unit))
             }
             DataType::Timestamp(unit, zone) => {
                 let epoch = epoch(py, zone.is_some())?;
-                let read = |cell: &Bound<'py, PyAny>| -> Read<i64> {
-                    fitting(exact(since(cell, &epoch, zone.is_some())?, per_second(*unit))?)
-                };
-                self.integers_of_64_bits(storage, read)
+                let read = |cell: &_| exact(since(cell, &epoch, zone.is_some())?, *unit);
+                self.integers::<i64>(storage, read)
             }
             DataType::Duration(unit) => {
-                let read = |cell: &Bound<'py, PyAny>| -> Read<i64> {
-                    if !is_of(cell, "datetime", "timedelta") {
-                        return Err(Misread::Type);
-                    }
-                    fitting(exact(nanoseconds(cell)?, per_second(*unit))?)
-                };
-                self.integers_of_64_bits(storage, read)
+                self.integers::<i64>(storage, |cell| match is_of(cell, "datetime", "timedelta") {
+                    true => exact(nanoseconds(cell)?, *unit),
+                    false => Err(Misread::Type),
+                })
             }
             other => Err(self.no_objects(other)),
         }
@@ -277,12 +250,14 @@ impl<'py> Cells<'_, 'py> {
         Ok(Arc::new(array.with_data_type(storage.clone())))
     }
 
-    fn integers_of_64_bits(
+    /// Of a type that is stored as integers of this width.
+    fn integers<T: ArrowNativeType + TryFrom<i128>>(
         &self,
         storage: &DataType,
-        read: impl Fn(&Bound<'py, PyAny>) -> Read<i64>,
+        read: impl Fn(&Bound<'py, PyAny>) -> Read<i128>,
     ) -> PyResult<ArrayRef> {
-        let (values, nulls) = self.read(storage, &|cell| read(cell))?;
+        let fitting = |value: i128| T::try_from(value).map_err(|_| Misread::Value(String::new()));
+        let (values, nulls) = self.read(storage, &|cell| fitting(read(cell)?))?;
         self.made(storage, nulls, vec![Buffer::from_vec(values)], Vec::new())
     }
 
@@ -511,7 +486,7 @@ fn float<T>(
     }
 }
 
-/// The digits of a decimal as an integer, with so many of them after the point.
+/// The digits of a decimal as an integer; `scale` of them are after the point.
 fn decimal(cell: &Bound<'_, PyAny>, precision: u8, scale: i8) -> Read<i256> {
     let no = |why: &str| Misread::Value(why.to_owned());
     let cell = if is_of(cell, "decimal", "Decimal") { cell.clone() } else { plain(cell)? };
@@ -584,26 +559,18 @@ fn is_of(cell: &Bound<'_, PyAny>, module: &str, class: &str) -> bool {
     found().unwrap_or(false)
 }
 
-fn per_second(unit: TimeUnit) -> i128 {
-    match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
-    }
-}
-
-/// Nanoseconds in a unit of which a second has so many, if that is exact.
-fn exact(nanoseconds: i128, per_second: i128) -> Read<i128> {
-    let unit = 1_000_000_000 / per_second;
-    match nanoseconds % unit {
-        0 => Ok(nanoseconds / unit),
+/// Nanoseconds in another unit, if that is exact.
+fn exact(nanoseconds: i128, unit: TimeUnit) -> Read<i128> {
+    let long = match unit {
+        TimeUnit::Second => 1_000_000_000,
+        TimeUnit::Millisecond => 1_000_000,
+        TimeUnit::Microsecond => 1_000,
+        TimeUnit::Nanosecond => 1,
+    };
+    match nanoseconds % long {
+        0 => Ok(nanoseconds / long),
         _ => Err(Misread::Value(": it has a fraction of the unit".to_owned())),
     }
-}
-
-fn fitting<T: TryFrom<i128>>(value: i128) -> Read<T> {
-    value.try_into().map_err(|_| Misread::Value(String::new()))
 }
 
 fn days(cell: &Bound<'_, PyAny>) -> Read<i128> {
