@@ -1,8 +1,46 @@
-"""Frames of pandas of which some columns are read, and others need not be convertible."""
+"""Frames of pandas: their numbers, their names, and columns that need not be convertible."""
 
 import sys
 from collections.abc import Sequence
 from typing import Any
+
+#: pyarrow's conversion of more values than this costs less than what it saves.
+_FEW_VALUES = 100_000
+
+
+def numbers(frame: Any, names: Sequence[str] | None, takes_nan: bool) -> Any:
+    """The values of a small frame of pandas, if all its columns have one dtype of NumPy's numbers.
+
+    In the order of `names`, or of its columns. None of other data, of values that are null in Arrow
+    unless `takes_nan`, and of names and an index that pyarrow might refuse.
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is None or type(frame) is not pandas.DataFrame:
+        return None
+    rows, width = frame.shape
+    # One column is shared, and a frame without rows costs nothing to share.
+    if not 0 < rows * width <= _FEW_VALUES or (width if names is None else len(names)) < 2:
+        return None
+    labels = frame.columns.to_numpy().tolist()
+    if set(map(type, labels)) != {str} or len(set(labels)) < len(labels):
+        return None
+    numpy = sys.modules["numpy"]  # pandas imports it
+    # Of integers beside floats, to_numpy() rounds the large ones.
+    dtypes = set(frame.dtypes.tolist())
+    if len(dtypes) > 1 or not all(map(_is_numpy_number, [*dtypes, frame.index.dtype])):
+        return None
+    values = frame.to_numpy()
+    if names is not None:
+        if len(set(names)) < len(names) or not set(names) <= set(labels):
+            return None
+        values = values[:, [labels.index(name) for name in names]]
+    is_null = not takes_nan and values.dtype.kind == "f" and numpy.isnan(values).any()
+    return None if is_null else values
+
+
+def _is_numpy_number(dtype: Any) -> bool:
+    is_numpy = isinstance(dtype, sys.modules["numpy"].dtype)
+    return is_numpy and dtype.kind in "iuf" and dtype.isnative
 
 
 def narrowed(frame: Any, names: Sequence[str]) -> Any:

@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 use super::args::pointless;
 use super::arrow::imported::Imported;
 use super::errors::Asked;
+use super::frame;
 use super::runtime::{exported, unlocked};
 use super::source::{self, Received};
 use super::tensor::PyTensor;
@@ -43,13 +44,17 @@ pub(super) fn to_tensor<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     refuse_none(columns.as_deref())?;
+    let is_copied = options.are_of_a_copied_matrix();
+    let names = columns.as_deref();
+    let of_a_frame = is_copied.then(|| frame::matrix(object, names, options)).flatten();
+    if let Some(matrix) = of_a_frame {
+        return Ok(Bound::new(py, PyTensor::from(matrix))?.into_any());
+    }
     let imported = match source::receive(object, columns.as_deref())? {
-        Received::Pair(pair) if options.are_of_a_copied_matrix() => {
-            match pair.matrix(columns.as_deref(), options)? {
-                Ok(matrix) => return Ok(Bound::new(py, PyTensor::from(matrix))?.into_any()),
-                Err(imported) => imported,
-            }
-        }
+        Received::Pair(pair) if is_copied => match pair.matrix(columns.as_deref(), options)? {
+            Ok(matrix) => return Ok(Bound::new(py, PyTensor::from(matrix))?.into_any()),
+            Err(imported) => imported,
+        },
         Received::Pair(pair) => pair.import(columns.as_deref())?,
         Received::Imported(imported) => imported,
     };
