@@ -6,8 +6,7 @@
 
 use std::iter;
 
-use pyo3::sync::PyOnceLock;
-use pyo3::{intern, prelude::*};
+use pyo3::{prelude::*, sync::PyOnceLock};
 
 use super::numpy::buffer_import::buffer;
 use super::protocols::{class_has, methods};
@@ -24,22 +23,13 @@ pub(super) fn matrix(
     if class_has(object, array) != Some(false) {
         return None;
     }
-    let takes_nan = options.nulls == NullPolicy::Nan;
-    let numbers = function(py).ok()?.call1((object, wanted, takes_nan)).ok()?;
+    static NUMBERS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let function = NUMBERS.import(py, "arrow_dlpack._frames", "numbers").ok()?;
+    let numbers = function.call1((object, wanted, options.nulls == NullPolicy::Nan)).ok()?;
     if numbers.is_none() {
         return None;
     }
     let values = buffer(&numbers).ok()?;
     let data_type = values.dtype().to_arrow()?;
     values.cast(export::matrix_dtype(iter::once(&data_type), options)?).ok()
-}
-
-/// What says whether an object is such a frame, and has its values.
-fn function(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
-    static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let function = FUNCTION.get_or_try_init(py, || {
-        let frames = py.import(intern!(py, "arrow_dlpack._frames"))?;
-        frames.getattr(intern!(py, "numbers")).map(Bound::unbind)
-    })?;
-    Ok(function.bind(py))
 }
