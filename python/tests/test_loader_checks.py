@@ -515,6 +515,29 @@ def test_two_columns_of_one_name_are_told_when_it_is_made(tmp_path, ending, opti
     assert np.asarray(batch["y"]).tolist() == [5]
 
 
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+@pytest.mark.parametrize("rows", [0, 2])
+def test_columns_of_one_name_that_are_not_read_do_no_harm(tmp_path, ending, rows):
+    some = pa.array([1, 2][:rows], "int64")
+    table = pa.Table.from_arrays([some, some, some], ["x", "x", "y"])
+    path = str(tmp_path / f"a.{ending}")
+    if ending == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as file:
+            file.write_table(table)
+    form = ds.ParquetFileFormat() if ending == "parquet" else ds.IpcFileFormat()
+    system = pafs.LocalFileSystem()
+    made = ds.FileSystemDataset([form.make_fragment(path, system)], table.schema, form, system)
+    for source in path, [path, path], made:
+        for options in {}, {"filter": pc.field("y") > 0}:
+            batches = list(Loader(source, columns=["y"], **options))
+            read = [number for batch in batches for number in np.asarray(batch["y"]).tolist()]
+            assert read == some.to_pylist() * (1 + isinstance(source, list))
+    with pytest.raises(KeyError, match='2 columns are called "x"'):
+        list(Loader(made))
+
+
 @pytest.mark.parametrize("value", ["0", None])
 def test_what_pads_is_a_number(value):
     with pytest.raises(TypeError, match="value must be a number, got"):
