@@ -328,6 +328,20 @@ def test_dtypes_are_named_alike_whatever_library_they_are_of(dtype):
     ]
 
 
+def test_nulls_that_are_nan_make_floats_of_integers_as_shown():
+    small, pairs = pa.array([1, 2, 3], "int8"), pa.array([[1], [2], [3]], pa.list_(pa.int16(), 1))
+    flags = pa.array([True, False, True])
+    table = TABLE.append_column("i", small).append_column("p", pairs).append_column("b", flags)
+    loader = Loader(table, columns=["x", "y", "i", "p", "b"], nulls="nan")
+    made = dict(line.strip(" >").split(": ", 1) for line in repr(loader).splitlines()[3:])
+    assert made["x"] == "double"
+    (batch,) = loader
+    for name in "y", "i", "p", "b":
+        assert made[name].endswith(f" -> {batch[name].dtype}")
+    assert "int8\n" in repr(Loader(table, columns=["i", "x"], nulls="nan", format="matrix"))
+    assert repr(Loader(table, columns=["x"], label="i", nulls="nan")).endswith("label i: int8>")
+
+
 def test_a_mix_says_its_columns_where_no_file_is_read_for_it(tmp_path):
     tables = [TABLE, pl.from_arrow(TABLE), TABLE.to_pandas(), [TABLE, TABLE], ds.dataset(TABLE)]
     tables += [TABLE.to_reader(), *ds.dataset(TABLE).get_fragments()]

@@ -157,9 +157,14 @@ impl Asked<'_> {
                 "cast it to a fixed-size list, if its rows have one length".to_owned()
             }
             Some(Hint::AllNull) => "cast it to the type you mean".to_owned(),
-            Some(hint @ (Hint::Text(_) | Hint::Interval | Hint::Entries | Hint::Contiguous)) => {
-                Self::Tensor.words(hint, column)
-            }
+            Some(
+                hint @ (Hint::Text(_)
+                | Hint::Interval
+                | Hint::Entries
+                | Hint::Contiguous
+                | Hint::Runs),
+            ) => Self::Tensor.words(hint, column),
+            Some(Hint::OneName) => "rename all but one".to_owned(),
             Some(Hint::RaggedOrPadded) => "cut or pad them".to_owned(),
             Some(Hint::Fields) => "pass its fields one by one".to_owned(),
             Some(Hint::Texts | Hint::Binaries) => "its rows differ in length".to_owned(),
@@ -185,6 +190,11 @@ impl Asked<'_> {
                 ),
                 None => words,
             },
+            // There are no words that are structs or lists.
+            (
+                Self::Batches(_),
+                Error::NotJustNumbers { data_type: DataType::Dictionary(_, values), .. },
+            ) if values.is_nested() => words + self.or_arrow(column),
             (
                 Self::Batches(_),
                 Error::NotJustNumbers { data_type: DataType::Dictionary(..), .. },
@@ -196,8 +206,14 @@ impl Asked<'_> {
                 words + self.or_arrow(column)
             }
             (_, Error::UnsupportedExtension { in_rows: true, .. }) => words + self.or_arrow(column),
-            (_, Error::UnsupportedExtension { data_type, .. }) => {
-                self.of_storage(data_type, column).unwrap_or(words)
+            (_, Error::UnsupportedExtension { name, data_type, .. }) => {
+                let of_storage = self.of_storage(data_type, column).unwrap_or(words);
+                match self {
+                    Self::Tensor if name == "pandas.interval" => {
+                        ends_in_pandas(column) + &of_storage
+                    }
+                    _ => of_storage,
+                }
             }
             _ => words,
         })
@@ -240,6 +256,20 @@ impl Asked<'_> {
                     "pass dtype=\"float64\"{to}, if that is exact enough, or cast it to a decimal of up to 64 bits"
                 );
             }
+            Hint::DecimalAsFloats => {
+                return format!(
+                    "decimals become floats: pass dtype=\"float64\"{to}, if that is exact enough, or cast it to \
+                     integers first, which pyarrow.compute.cast does if it has no fractions"
+                );
+            }
+            Hint::Runs => {
+                let values =
+                    column.map_or_else(|| "x".to_owned(), |name| format!("table[{name:?}]"));
+                return format!(
+                    "decode it first: pyarrow.compute.run_end_decode({values}) has its values"
+                );
+            }
+            Hint::OneName => "rename all but one, or name others in columns=",
             Hint::AllNull => {
                 return format!(
                     "cast it to the type you mean, or pass dtype= and nulls={to}, as dtype=\"float32\" and nulls=\"nan\""
@@ -326,7 +356,7 @@ impl Asked<'_> {
             }
             (Self::Out, Hint::Nulls) => "drop them, or pass a fill value or \"nan\" as nulls=",
             (Self::Out, Hint::WiderThanFill) => "make out of a dtype that does",
-            (Self::Out, Hint::Decimal | Hint::Float64) => {
+            (Self::Out, Hint::Decimal | Hint::DecimalAsFloats | Hint::Float64) => {
                 "make out of a dtype of floats, such as float64"
             }
             (Self::Out, Hint::PhysicalOrFloats(_)) => {
@@ -376,11 +406,12 @@ impl Asked<'_> {
     fn may_be_arrow(hint: Hint) -> bool {
         use Hint::{
             Binaries, Entries, FlattenLists, FlattenStructs, FlattenTexts, Float64, Interval,
-            Physical, RowByRow, Text, Texts,
+            Physical, RowByRow, Runs, Text, Texts,
         };
         matches!(
             hint,
             Text(_)
+                | Runs
                 | Entries
                 | Interval
                 | Texts
@@ -478,6 +509,18 @@ fn flattening(hint: Hint) -> String {
     format!("{why}flatten {what} first, as pyarrow.compute.list_flatten does{then}")
 }
 
+/// The beginning of a hint for intervals of pandas, of which pandas itself has both ends.
+fn ends_in_pandas(column: Option<&str>) -> String {
+    match column {
+        Some(name) => format!(
+            "in pandas x.assign(left=x[{name:?}].array.left, right=x[{name:?}].array.right).drop(columns=[{name:?}]) \
+             has their ends; else "
+        ),
+        None => "in pandas pandas.DataFrame({\"left\": x.array.left, \"right\": x.array.right}) has their ends; else "
+            .to_owned(),
+    }
+}
+
 /// The way out of lists of different lengths in a matrix, which takes neither Ragged nor padded rows.
 const IN_NO_MATRIX: &str =
     "leave it out with columns=, or use format=\"dict\", for Ragged rows or Pad()";
@@ -566,6 +609,12 @@ impl Wishes {
             }
             (Hint::Binaries, _) => "leave it out with columns=",
             (Hint::Decimal | Hint::Float64, _) => floats,
+            (Hint::DecimalAsFloats, _) => {
+                return Some(format!(
+                    "decimals become floats: {floats}, or cast it to integers first, which pyarrow.compute.cast does if \
+                     it has no fractions"
+                ));
+            }
             (Hint::PhysicalOrFloats(dtype), _) => {
                 return Some(format!(
                     "pass physical=True for its {dtype} values, or, for the numbers that they stand for, {floats}"

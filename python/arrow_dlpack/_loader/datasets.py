@@ -533,7 +533,10 @@ class Files(Dataset):
         for path, schema in self._schemas:
             counts = Counter(schema.names)
             if twice := next((name for name in names or () if counts[name] > 1), None):
-                raise KeyError(f'{counts[twice]} columns of {path} are called "{twice}"')
+                raise KeyError(
+                    f'{counts[twice]} columns of {path} are called "{twice}": rename all but one, or '
+                    "name others in columns="
+                )
         _core._check_names(known, names or [])
         parts = [
             Part(path, selected(schema, query.columns), schema.names)
