@@ -534,8 +534,8 @@ class Files(Dataset):
             counts = Counter(schema.names)
             if twice := next((name for name in names or () if counts[name] > 1), None):
                 raise KeyError(
-                    f'{counts[twice]} columns of {path} are called "{twice}": rename all but one, or '
-                    "name others in columns="
+                    f'{counts[twice]} columns of {path} are called "{twice}": rename all but one, '
+                    "or name others in columns="
                 )
         _core._check_names(known, names or [])
         parts = [
