@@ -1092,3 +1092,30 @@ def test_columns_of_one_name_say_how_others_are_read():
     (note,) = refused.value.__notes__
     way = note.removesuffix(" has the first column of each name")
     assert to_tensor(eval(way, {"x": frame})).tolist() == [[1, 3]]
+
+
+@pytest.mark.parametrize("column", [["x", "y"], [b"x", b"yy"]])
+def test_a_label_is_not_left_out_with_columns(column):
+    words = refusal(label, pa.array(column))
+    assert "make codes of it with Categories([...])" in words
+    assert "columns=" not in words
+    assert label(pa.array(column), Categories(column)).tolist() == [0, 1]
+
+
+def test_of_a_label_that_is_a_struct_a_field_is_taken():
+    table = pa.table({"s": [{"q": 1}, {"q": 2}], "z": [1, 2]})
+    words = refusal(list, Loader(table, columns=["z"], label="s"))
+    assert words.endswith('take a field of it as the label, as "a.b" is field b of column a')
+    ((_, labels),) = Loader(table, columns=["z"], label="s.q")
+    assert labels.tolist() == [1, 2]
+
+
+def test_a_dictionary_of_texts_is_cast_to_them_as_its_library_does():
+    words = ["a", "bc"]
+    coded = pa.array(words).dictionary_encode()
+    for x in coded, pa.chunked_array([coded]), pd.Series(words, dtype="category"):
+        assert "in pyarrow pyarrow.array(x).dictionary_decode()" in refusal(ragged, x)
+        assert ragged(pa.array(x).dictionary_decode()).offsets.tolist() == [0, 1, 3]
+    x = pl.Series(words, dtype=pl.Categorical)
+    assert "in polars x.cast(polars.String)" in refusal(ragged, x)
+    assert ragged(x.cast(pl.String)).offsets.tolist() == [0, 1, 3]

@@ -43,6 +43,8 @@ pub enum Hint {
     DecimalAsFloats,
     /// Runs have a value for several rows.
     Runs,
+    /// A dictionary has texts, binaries or lists as its values.
+    DictionaryValues,
     /// A name stands for one column.
     OneName,
     /// All values are null.
@@ -152,6 +154,7 @@ impl fmt::Display for Hint {
                 "decimals become floats: ask for dtype float64, or cast it to integers first, if it has no fractions"
             }
             Self::OneName => "rename all but one, or select columns without them",
+            Self::DictionaryValues => "cast it to its values first",
             Self::Runs => "decode it first, as arrow-cast's cast to the type of its values does",
             Self::AllNull => {
                 "cast it to the type you mean, or ask for a dtype and say what its nulls become by ExportOptions::with_nulls"

@@ -27,9 +27,7 @@ pub(super) fn unsupported_as(data_type: &DataType, dtype: Option<DLDataType>) ->
 /// The error for `ragged` of a type that has no offsets.
 pub(super) fn not_ragged(field: &Field) -> Error {
     let hint = match field.data_type() {
-        DataType::Dictionary(_, values) if is_ragged(values) => {
-            Hint::Text("cast it to its values first")
-        }
+        DataType::Dictionary(_, values) if is_ragged(values) => Hint::DictionaryValues,
         DataType::Null => Hint::Text("cast it to the lists, texts or binaries that you mean"),
         other => rows_of_one_length(other),
     };

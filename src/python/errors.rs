@@ -165,6 +165,7 @@ impl Asked<'_> {
                 | Hint::Runs),
             ) => Self::Tensor.words(hint, column),
             Some(Hint::OneName) => "rename all but one".to_owned(),
+            Some(Hint::DictionaryValues) => "cast it to its values first".to_owned(),
             Some(Hint::RaggedOrPadded) => "cut or pad them".to_owned(),
             Some(Hint::Fields) => "pass its fields one by one".to_owned(),
             Some(Hint::Texts | Hint::Binaries) => "its rows differ in length".to_owned(),
@@ -251,23 +252,10 @@ impl Asked<'_> {
             }
             Hint::Interval => "split it into numbers first, in pyarrow numpy.array(x.to_pylist())",
             Hint::Fields => "flatten it first, as pyarrow's table.flatten() and polars' unnest do",
-            Hint::Decimal => {
-                return format!(
-                    "pass dtype=\"float64\"{to}, if that is exact enough, or cast it to a decimal of up to 64 bits"
-                );
-            }
-            Hint::DecimalAsFloats => {
-                return format!(
-                    "decimals become floats: pass dtype=\"float64\"{to}, if that is exact enough, or cast it to \
-                     integers first, which pyarrow.compute.cast does if it has no fractions"
-                );
-            }
-            Hint::Runs => {
-                let values =
-                    column.map_or_else(|| "x".to_owned(), |name| format!("table[{name:?}]"));
-                return format!(
-                    "decode it first: pyarrow.compute.run_end_decode({values}) has its values"
-                );
+            Hint::Decimal | Hint::DecimalAsFloats => return of_decimals(hint, to),
+            Hint::Runs => return decoded(column),
+            Hint::DictionaryValues => {
+                "cast it to its values first, in pyarrow pyarrow.array(x).dictionary_decode(), in polars x.cast(polars.String)"
             }
             Hint::OneName => "rename all but one, or name others in columns=",
             Hint::AllNull => {
@@ -491,6 +479,27 @@ impl Asked<'_> {
     }
 }
 
+/// What to do with decimals of more than 64 bits. `to`: what takes the keywords.
+fn of_decimals(hint: Hint, to: &str) -> String {
+    let floats = format!("pass dtype=\"float64\"{to}, if that is exact enough");
+    match hint {
+        Hint::DecimalAsFloats => {
+            format!("decimals become floats: {floats}, or {CAST_TO_INTEGERS}")
+        }
+        _ => format!("{floats}, or cast it to a decimal of up to 64 bits"),
+    }
+}
+
+/// What makes integers of decimals.
+const CAST_TO_INTEGERS: &str =
+    "cast it to integers first, which pyarrow.compute.cast does if it has no fractions";
+
+/// What makes values of runs.
+fn decoded(column: Option<&str>) -> String {
+    let runs = column.map_or_else(|| "x".to_owned(), |name| format!("table[{name:?}]"));
+    format!("decode it first: pyarrow.compute.run_end_decode({runs}) has its values")
+}
+
 /// What to do with rows whose items have no form in them.
 fn flattening(hint: Hint) -> String {
     let (why, then) = match hint {
@@ -604,16 +613,19 @@ impl Wishes {
             _ => None,
         };
         let words = match (hint, place) {
+            (Hint::Texts | Hint::Binaries, Place::Label) => {
+                "make codes of it with Categories([...])"
+            }
+            (Hint::Fields, Place::Label) => {
+                "take a field of it as the label, as \"a.b\" is field b of column a"
+            }
             (Hint::Texts, _) => {
                 "make codes of it with Categories([...]), or leave it out with columns="
             }
             (Hint::Binaries, _) => "leave it out with columns=",
             (Hint::Decimal | Hint::Float64, _) => floats,
             (Hint::DecimalAsFloats, _) => {
-                return Some(format!(
-                    "decimals become floats: {floats}, or cast it to integers first, which pyarrow.compute.cast does if \
-                     it has no fractions"
-                ));
+                return Some(format!("decimals become floats: {floats}, or {CAST_TO_INTEGERS}"));
             }
             (Hint::PhysicalOrFloats(dtype), _) => {
                 return Some(format!(
