@@ -254,9 +254,7 @@ impl Asked<'_> {
             Hint::Fields => "flatten it first, as pyarrow's table.flatten() and polars' unnest do",
             Hint::Decimal | Hint::DecimalAsFloats => return of_decimals(hint, to),
             Hint::Runs => return decoded(column),
-            Hint::DictionaryValues => {
-                "cast it to its values first, in pyarrow pyarrow.array(x).dictionary_decode(), in polars x.cast(polars.String)"
-            }
+            Hint::DictionaryValues => CAST_TO_VALUES,
             Hint::OneName => "rename all but one, or name others in columns=",
             Hint::AllNull => {
                 return format!(
@@ -489,6 +487,10 @@ fn of_decimals(hint: Hint, to: &str) -> String {
         _ => format!("{floats}, or cast it to a decimal of up to 64 bits"),
     }
 }
+
+/// What makes texts or lists of a dictionary of them: pyarrow casts none of views, and none to lists.
+const CAST_TO_VALUES: &str = "cast it to its values first, in pyarrow pyarrow.array(x).dictionary_decode(), in polars \
+                              x.cast(polars.String)";
 
 /// What makes integers of decimals.
 const CAST_TO_INTEGERS: &str =
