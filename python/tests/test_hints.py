@@ -4,6 +4,7 @@ import decimal
 import re
 from fractions import Fraction
 from functools import partial
+from types import SimpleNamespace
 
 import duckdb
 import ml_dtypes
@@ -1119,3 +1120,17 @@ def test_a_dictionary_of_texts_is_cast_to_them_as_its_library_does():
     x = pl.Series(words, dtype=pl.Categorical)
     assert "in polars x.cast(polars.String)" in refusal(ragged, x)
     assert ragged(x.cast(pl.String)).offsets.tolist() == [0, 1, 3]
+
+
+def test_an_iterator_of_arrays_or_of_rows_says_what_makes_tables():
+    arrays, rows = [np.arange(2.0), np.arange(3.0)], [(1, 2), (3, 4)]
+    words = refusal(list, Loader(iter(arrays)))
+    way = '(arrow_dlpack.record_batch({"x": batch}) for batch in x)'
+    assert words.endswith(f": {way} makes tables of tensors")
+    made = eval(way, {"arrow_dlpack": SimpleNamespace(record_batch=record_batch), "x": arrays})
+    assert [batch["x"].tolist() for batch in Loader(made)] == [[0, 1], [0, 1, 2]]
+    words = refusal(list, Loader(iter(rows)))
+    way = "pyarrow.Table.from_pylist([dict(zip(names, row)) for row in x])"
+    assert words.endswith(f": {way} makes one of rows")
+    (batch,) = Loader(eval(way, {"pyarrow": pa, "names": ["a", "b"], "x": rows}))
+    assert batch["b"].tolist() == [2, 4]
