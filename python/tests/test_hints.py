@@ -21,6 +21,7 @@ from arrow_dlpack import (
     Categories,
     Dense,
     Loader,
+    Mix,
     Pad,
     asdlpack,
     from_dlpack,
@@ -1084,6 +1085,13 @@ def test_columns_of_one_name_say_how_others_are_read():
         lambda x: Loader([x, x], columns=["x"]),
     ):
         with pytest.raises(KeyError, match="rename all but one, or name others in columns="):
+            list(call(table))
+    for call in (
+        lambda x: Loader(Mix([(x, 1), (x, 1)]), columns=["x"]),
+        lambda x: Loader(x, columns=["y"], filter=pc.field("x") > 1),
+        lambda x: Loader(x, columns={"x": Categories.scan()}),
+    ):
+        with pytest.raises(KeyError, match="rename all but one"):
             list(call(table))
     assert to_tensor(table.rename_columns(["x", "z", "y"]), columns=["x"]).tolist() == [[1]]
     assert to_tensor(table, columns=["y"]).tolist() == [[3]]
