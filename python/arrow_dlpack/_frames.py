@@ -101,7 +101,8 @@ def explained(data: Any, error: Exception) -> Exception:
 
     Of another column that does not convert a note says the way out.
     """
-    frame = data.to_frame(name=data.name) if _is_pandas_series(data) else data
+    is_series = _is_pandas_series(data)
+    frame = data.to_frame(name=data.name) if is_series else data
     if not is_pandas_frame(frame):
         return error
     columns = [(name, frame.iloc[:, at]) for at, name in enumerate(frame.columns)]
@@ -115,13 +116,16 @@ def explained(data: Any, error: Exception) -> Exception:
             pass
         except (ArithmeticError, NotImplementedError, TypeError, ValueError):
             if not any(map(_is_large, column)):
-                ways.append(_way_of(name, column) if at < len(columns) else _WAY_OF_LEVEL)
+                way = _way_of_series(column) if is_series else _way_of(name, column)
+                ways.append(way if at < len(columns) else _WAY_OF_LEVEL)
                 continue
         else:
             continue
         told = "a column without a name" if name is None else f'column "{name}"'
         return OverflowError(f"{told} has integers that int64 does not hold: {_way_out(column)}")
-    if ways and frame is data and ways[0] not in getattr(error, "__notes__", ()):
+    if not frame.columns.is_unique:
+        ways.append(_WAY_OF_NAMES)
+    if ways and ways[0] and ways[0] not in getattr(error, "__notes__", ()):
         error.add_note(ways[0])
     return error
 
@@ -132,14 +136,27 @@ _CONVERTED = {
     "float": '.astype("float64") has its values, and ',
     "object": '.astype("str") makes texts of its values, and ',
 }
+_WAY_OF_NAMES = "x.loc[:, ~x.columns.duplicated()] has the first column of each name"
 _WAY_OF_LEVEL = "x.reset_index(drop=True) leaves the index out"
+
+
+def _conversion_of(column: Any) -> str:
+    kind = str(column.dtype)
+    return next((made for known, made in _CONVERTED.items() if kind.startswith(known)), "")
 
 
 def _way_of(name: Any, column: Any) -> str:
     """What converts a column, if anything does, and what leaves it out."""
-    kind = str(column.dtype)
-    made = next((made for known, made in _CONVERTED.items() if kind.startswith(known)), "")
+    made = _conversion_of(column)
     return f"{made and f'x[{name!r}]'}{made}x.drop(columns=[{name!r}]) leaves it out"
+
+
+def _way_of_series(column: Any) -> str:
+    """What converts a series, if anything does."""
+    if column.dtype.kind == "c":
+        return "asdlpack(x.to_numpy()) is a tensor of it"
+    made = _conversion_of(column).removesuffix(", and ")
+    return made and f"x{made}"
 
 
 def _is_large(value: Any) -> bool:

@@ -428,9 +428,8 @@ def test_a_column_that_pyarrow_does_not_convert_has_a_way_out_that_runs(name):
     x = pd.DataFrame({"n": [1.0, 2.0], "o": values})
     are_objects = name in ("objects", "functions")
     calls = [lambda x: list(Loader([x])), lambda x: list(Loader([x], columns=["n", "o"]))]
-    if are_objects:
-        calls += [lambda x: list(Loader(x)), to_tensor, Array]
-        calls += [lambda x: to_tensor(x, columns=["n", "o"])]
+    calls += [lambda x: list(Loader(x)), to_tensor, Array]
+    calls += [lambda x: to_tensor(x, columns=["n", "o"])]
     for call in calls:
         with pytest.raises((NotImplementedError, TypeError, ValueError)) as refused:
             call(x)

@@ -169,31 +169,33 @@ impl Data {
     /// Padded rows and their lengths, to be run.
     pub(super) fn padded(
         &self,
-        py: Python<'_>,
+        object: &Bound<'_, PyAny>,
         options: &ExportOptions,
         pad: &PadOptions,
     ) -> PyResult<PreparedPadded> {
         if options.order != Order::default() {
             return Err(pointless("order", "is not for pad="));
         }
-        self.rows(py, Asked::Padded, options, |source| export::prepare_padded(source, pad, options))
+        self.rows(object, Asked::Padded, options, |source| {
+            export::prepare_padded(source, pad, options)
+        })
     }
 
     /// Values and offsets, the mask if one was requested, and the dictionary of the values, to be run.
     pub(super) fn ragged(
         &self,
-        py: Python<'_>,
+        object: &Bound<'_, PyAny>,
         options: &ExportOptions,
         offset_type: Option<DLDataType>,
     ) -> PyResult<PreparedRagged> {
         let prepare = |source: Source<'_>| export::prepare_ragged(source, offset_type, options);
-        self.rows(py, Asked::Ragged, options, prepare)
+        self.rows(object, Asked::Ragged, options, prepare)
     }
 
-    /// The conversion of the rows of a single column.
+    /// The conversion of the rows of a single column. `object`: what it was read from, for errors.
     fn rows<P: Send>(
         &self,
-        py: Python<'_>,
+        object: &Bound<'_, PyAny>,
         asked: Asked<'_>,
         options: &ExportOptions,
         prepare: impl FnOnce(Source<'_>) -> Result<P, Error> + Send,
@@ -207,7 +209,7 @@ impl Data {
                 let of_rows =
                     kinds.find_map(|is| fields.iter().find(|field| is(field.data_type())));
                 let way_out = of_rows.map_or_else(String::new, |field| {
-                    format!(": pass table[{}] for one", Names(&[field.name()]))
+                    format!(": pass {}[{}] for one", table_of(object), Names(&[field.name()]))
                 });
                 let what = if matches!(asked, Asked::Padded) { "pad=" } else { "ragged" };
                 let message = format!("{what} takes one column, and this is a table{way_out}");
@@ -215,9 +217,16 @@ impl Data {
             }
         };
         let source = Source::Chunks(chunks, field);
-        let prepared = unlocked(py, source.nbytes(), || prepare(source));
+        let prepared = unlocked(object.py(), source.nbytes(), || prepare(source));
         prepared.map_err(|error| asked.refusal(error))
     }
+}
+
+/// What has the columns of a table: another relation, or nothing, is what some results of queries have by a name.
+fn table_of(object: &Bound<'_, PyAny>) -> &'static str {
+    let makes = [("to_arrow_table", "x.to_arrow_table()"), ("read_all", "x.read_all()")];
+    let has = |name: &str| object.hasattr(name).unwrap_or(false);
+    makes.into_iter().find_map(|(name, made)| has(name).then_some(made)).unwrap_or("table")
 }
 
 /// Refuses copies that the import made, under `copy=False`.

@@ -85,7 +85,8 @@ class Dataset(Source):
             return sum(map(len, reader_of(kept)))
         if where is None and (parts := self._parts()) and are_parquet(parts):
             return sum(map(rows_of, parts))
-        count: int = dataset.count_rows(**({} if where is None else {"filter": where}))
+        filtered = {} if where is None else {"filter": where}
+        count: int = _of_single_names(dataset).count_rows(**filtered)
         return count
 
     def _where(self, query: Query) -> Any:
@@ -140,15 +141,16 @@ class Dataset(Source):
         if has_no_columns(dataset):
             raise ValueError("the dataset has no columns: was it made of no files?")
         wanted, options = _of_dataset(dataset, columns), _ahead_of(dataset)
+        read = _of_single_names(dataset)
         if where is None or not (seen or self._is_unpruned(dataset.schema, where)):
             options |= {} if where is None else {"filter": where}
-            data = dataset.scanner(columns=wanted, **options)
+            data = read.scanner(columns=wanted, **options)
             if hasattr(data, "to_reader"):
                 data = without_views(self._reader(data, where))
         else:
             more = _filters.named(where, _filters.seen_of(with_types(dataset.schema, seen or {})))
-            read = None if wanted is None else list(dict.fromkeys([*wanted, *more]))
-            data = self._reader(dataset.scanner(columns=read, **options), where)
+            names = None if wanted is None else list(dict.fromkeys([*wanted, *more]))
+            data = self._reader(read.scanner(columns=names, **options), where)
             data = _filters.filtered(data, where, wanted, seen)
         return reached(data, columns, query.may_lack)
 
@@ -531,7 +533,10 @@ class Files(Dataset):
         for path, schema in self._schemas:
             counts = Counter(schema.names)
             if twice := next((name for name in names or () if counts[name] > 1), None):
-                raise KeyError(f'{counts[twice]} columns of {path} are called "{twice}"')
+                raise KeyError(
+                    f'{counts[twice]} columns of {path} are called "{twice}": rename all but one, '
+                    "or name others in columns="
+                )
         _core._check_names(known, names or [])
         parts = [
             Part(path, selected(schema, query.columns), schema.names)
@@ -634,6 +639,19 @@ def _plain(dataset: Any, schema: Any) -> Any:
     if files and hasattr(files[0], "path"):
         return _of_files(files, schema)
     return pa.dataset(without_views(dataset.to_table()))
+
+
+def _of_single_names(dataset: Any) -> Any:
+    """The dataset without columns that share a name, none of which is read: pyarrow looks for all
+    columns of a file without rows by their names.
+    """
+    if type(dataset).__name__ != "FileSystemDataset":
+        return dataset
+    schema, counts = dataset.schema, Counter(dataset.schema.names)
+    if len(counts) == len(schema):
+        return dataset
+    fields = [field for field in schema if counts[field.name] == 1]
+    return dataset.replace_schema(import_module("pyarrow").schema(fields, schema.metadata))
 
 
 def way_of_files(form: str, has_keys: bool) -> str:
@@ -755,7 +773,11 @@ def _read_footer(fragment: Any) -> None:
 def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None:
     """The columns that are to be read, None for all."""
     if columns is None:
-        return readable(dataset.schema) if hasattr(dataset, "schema") else None
+        if not hasattr(dataset, "schema"):
+            return None
+        found = readable(dataset.schema)
+        _core._check_names(found or [], found or [])
+        return found
     names: Any = getattr(getattr(dataset, "schema", None), "names", None)
     wanted = heads(list(dict.fromkeys(columns)), lambda: names)
     if names is not None and wanted is not None:

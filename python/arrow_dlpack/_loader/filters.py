@@ -313,7 +313,8 @@ def _bind(where: Any, schema: Any) -> None:
         count = 1 if found is None else schema.names.count(found[2])
         if found is None or count == 1:  # of a field within the column
             raise
-        so = f"{count} columns are called so" if count else f"there is none among {schema.names}"
+        several = f"{count} columns are called so: rename all but one"
+        so = several if count else f"there is none among {schema.names}"
         raise KeyError(f'filter= names column "{found[2]}", and {so}') from error
 
 

@@ -579,7 +579,8 @@ def _common(parts: Sequence[Part], query: Query, way: str) -> Any:
     if twice := next((name for name in names if whole.get_field_index(name) < 0), None):
         count = whole.names.count(twice)
         none = f'no column "{twice}": the Mix has {whole.names}'
-        raise KeyError(f'{count} columns of the Mix are called "{twice}"' if count else none)
+        several = f'{count} columns of the Mix are called "{twice}": rename all but one'
+        raise KeyError(several if count else none)
     # Of batches without columns nothing tells how many rows they have.
     names = names or whole.names[:1]
     return pa.schema([whole.field(name) for name in names], whole.metadata)

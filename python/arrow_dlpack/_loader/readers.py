@@ -84,6 +84,10 @@ def _way_out(batch: Any) -> str:
         return ": pyarrow.Table.from_pylist([x, ...]) makes one of rows"
     if isinstance(batch, (list, tuple)) and any(hasattr(one, "__dlpack__") for one in batch):
         return ': (arrow_dlpack.record_batch({"x": batch[0]}) for batch in x) makes tables'
+    if hasattr(batch, "__dlpack__"):
+        return ': (arrow_dlpack.record_batch({"x": batch}) for batch in x) makes tables of tensors'
+    if isinstance(batch, tuple):
+        return ": pyarrow.Table.from_pylist([dict(zip(names, row)) for row in x]) makes one of rows"
     return ": list(x) of these fragments is a source" * hasattr(batch, "physical_schema")
 
 

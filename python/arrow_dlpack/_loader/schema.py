@@ -208,7 +208,10 @@ def _merged_field(
     for part, named in zip(parts, counts, strict=True):
         count = len(part.schema.get_all_field_indices(name))
         if max(count, named[name]) > 1:
-            raise KeyError(f'{named[name]} columns are called "{name}" in {part.name}')
+            raise KeyError(
+                f'{named[name]} columns are called "{name}" in {part.name}: rename all but one, or '
+                "name others in columns="
+            )
         if count:
             have.append((part.name, part.schema.field(name)))
         else:
