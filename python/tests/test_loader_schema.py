@@ -630,6 +630,42 @@ def test_the_error_of_a_csv_value_says_what_its_row_counts(tmp_path, wrong, end)
         assert ('column "x": row' in str(raised.value)) == wrong.startswith("bad")
 
 
+@pytest.mark.parametrize("other", ["csv", "table", "two files"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_csv_without_a_value_has_the_texts_of_the_mix(tmp_path, other, is_first):
+    """As parts of a list do: "NA" and "" are nulls where nothing says that they are texts."""
+    (tmp_path / "a.csv").write_text("x,t\n1,NA\n2,\n")
+    (tmp_path / "b.csv").write_text("x,t\n3,NA\n4,w\n")
+    (tmp_path / "c.csv").write_text("x,t\n")
+    a, b, c = (str(tmp_path / f"{name}.csv") for name in "abc")
+    last = {"csv": b, "table": pa.table({"x": [3, 4], "t": ["NA", "w"]}), "two files": [b, c]}[
+        other
+    ]
+    sources = [[a, c], last] if is_first else [last, [a, c]]
+    mix, rows = Mix([(source, 1) for source in sources]), {1: "NA", 2: "", 3: "NA", 4: "w"}
+    options = {"framework": "numpy", "batch_size": 9}
+    for name in "t", "x":
+        columns = {"x": None, "t": AsArrow()}
+        (batch,) = Loader(mix, columns=columns, filter=pc.field(name).is_valid(), **options)
+        assert dict(zip(plain(batch["x"]), plain(batch["t"]), strict=True)) == rows
+    (batch,) = Loader(mix, columns=["x"], filter=pc.field("t") == "NA", **options)
+    assert sorted(batch["x"].tolist()) == [1, 3]
+    for words in Categories(["NA", "w", ""]), Categories.scan():
+        (batch,) = Loader(mix, columns={"x": None, "t": words}, **options)
+        assert len(set(batch["t"].tolist())) == 3
+    part = {"rank": 0, "world_size": 2, "filter": pc.field("t") == "NA"}
+    assert len(list(Loader(mix, columns=["x"], **{**options, "batch_size": 1}, **part))) == 1
+
+
+def test_a_csv_without_a_value_has_nulls_where_a_mix_has_no_texts(tmp_path):
+    (tmp_path / "a.csv").write_text("x,t\n1,NA\n2,\n")
+    for other in pa.array([1.5, None]), pa.nulls(2), pa.array([b"NA", b"w"]):
+        mix = Mix([(str(tmp_path / "a.csv"), 1), (pa.table({"x": [3, 4], "t": other}), 1)])
+        (batch,) = Loader(mix, columns={"x": None, "t": AsArrow()}, batch_size=9)
+        found = dict(zip(plain(batch["x"]), plain(batch["t"]), strict=True))
+        assert found == {1: None, 2: None, 3: other[0].as_py(), 4: other[1].as_py()}
+
+
 def test_csv_in_a_mix_names_the_file(tmp_path):
     lines = "".join(f"{at}\n" for at in range(300_000))
     (tmp_path / "late.csv").write_text("x\n" + lines + "bad\n")

@@ -408,6 +408,13 @@ class Files(Dataset):
         self.fragments()
         return whole_of([schema for _, schema in self._schemas], query)
 
+    def untyped(self) -> Sequence[str]:
+        """Columns of CSV without a value: "NA" and "" are none, and words where texts are read."""
+        if self._format.default_extname != "csv":
+            return ()
+        is_null = import_module("pyarrow").types.is_null
+        return [own.name for own in self.schema() if is_null(own.type)]
+
     def head(self) -> tuple[list[Any], bool] | None:
         if len(self._named) == 1:
             self.fragments()
@@ -522,6 +529,14 @@ class Files(Dataset):
         """The columns that are read, those that each file converts from its own type, with what a
         filter sees of them, and what they become; None where there are none of these.
         """
+        schema, own, whole = self._schema_of_all(query)
+        texts = set(query.texts).intersection(self.untyped() if query.texts else ())
+        kinds = dict.fromkeys(texts, import_module("pyarrow").string())
+        whole = None if whole is None else with_types(whole, kinds)
+        return with_types(schema, kinds), own, whole
+
+    def _schema_of_all(self, query: Query) -> tuple[Any, dict[str, Any], Any]:
+        """The same, by the files alone."""
         pa = import_module("pyarrow")
         known = list(self.names() or ())
         if len(self._schemas) == 1:

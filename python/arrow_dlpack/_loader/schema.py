@@ -51,6 +51,8 @@ class Query:
     opened: list[Any] | None = None
     #: Whether batches have the numbers by which Arrow stores values, such as those of times.
     physical: bool = False
+    #: Columns that are texts in other sources of a Mix, for files that tell no type of them.
+    texts: Collection[str] = ()
 
     def dtype_of(self, name: str) -> Any:
         """The Arrow type that the column's numbers become, None if they stay what they are."""
@@ -248,8 +250,8 @@ def settled_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way:
 def check_scanned(name: str, parts: Sequence[tuple[str, Any]], way: str) -> None:
     """Refuses booleans beside numbers where words are read: to Python True is the word 1."""
     tells = _is_number, _is("decimal")
-    bools = [pair for pair in parts if _is_bool(_decoded(pair[1].type))]
-    numbers = [pair for pair in parts if any(tell(_decoded(pair[1].type)) for tell in tells)]
+    bools = [pair for pair in parts if _is_bool(decoded_type(pair[1].type))]
+    numbers = [pair for pair in parts if any(tell(decoded_type(pair[1].type)) for tell in tells)]
     if bools and numbers:
         raise TypeError(f"{differ(name, [bools[0], numbers[0]])}, and to Python True is 1: {way}")
 
@@ -418,12 +420,12 @@ def merged(one: Any, other: Any) -> Any:
     if types.is_null(one):
         return other
     if types.is_dictionary(one) != types.is_dictionary(other):
-        return without_view(merged(_decoded(one), _decoded(other)))
+        return without_view(merged(decoded_type(one), decoded_type(other)))
     rules = (rule for tells, rule in _RULES if tells(one) and tells(other))
     return next(rules, lambda *_: None)(one, other)
 
 
-def _decoded(kind: Any) -> Any:
+def decoded_type(kind: Any) -> Any:
     return kind.value_type if import_module("pyarrow").types.is_dictionary(kind) else kind
 
 
@@ -550,7 +552,7 @@ def _is_number(kind: Any) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind))
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
     types = import_module("pyarrow").types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
@@ -573,7 +575,7 @@ def _is(name: str) -> Callable[[Any], bool]:
 #: What tells two types of one family, and what merges them.
 _RULES: list[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]]] = [
     (_is("dictionary"), _merged_dictionaries),
-    (_is_text, lambda *_: import_module("pyarrow").large_string()),
+    (is_text, lambda *_: import_module("pyarrow").large_string()),
     (_is_binary, lambda *_: import_module("pyarrow").large_binary()),
     (_is_bool, lambda *_: import_module("pyarrow").bool_()),
     (_is_number, _merged_numbers),
@@ -593,7 +595,7 @@ def _with_numbers(kind: Any, dtype: Any) -> Any:
     others.
     """
     pa = import_module("pyarrow")
-    types, kind = pa.types, _decoded(kind)
+    types, kind = pa.types, decoded_type(kind)
     if _is_tensor(kind):
         return _row_major(kind, dtype)
     if _is_number(kind) or _is_bool(kind) or types.is_decimal(kind):
@@ -650,7 +652,7 @@ def told_by(schema: Any, later: Any) -> Any:
 
 def alike(kind: Any) -> Any:
     """One type for all encodings of the same values: large texts and lists, and no dictionaries."""
-    kind = _decoded(kind)
+    kind = decoded_type(kind)
     makes = (make for tells, make in _ALIKE if tells(kind))
     return next(makes, lambda own: own)(kind)
 
@@ -668,7 +670,7 @@ def _alike_json_or_opaque(kind: Any) -> Any:
 
 #: What tells a type of one family, and what makes the type of all encodings of it.
 _ALIKE: list[tuple[Callable[[Any], bool], Callable[[Any], Any]]] = [
-    (_is_text, lambda _: import_module("pyarrow").large_string()),
+    (is_text, lambda _: import_module("pyarrow").large_string()),
     (_is_binary, lambda _: import_module("pyarrow").large_binary()),
     (_is_bool, lambda _: import_module("pyarrow").bool_()),
     (is_list, lambda kind: import_module("pyarrow").large_list(alike(kind.value_type))),

@@ -129,6 +129,10 @@ class Source:
             return None
         return reader_of(readable_for(self._open(None), query.columns, named_in(query))).schema
 
+    def untyped(self) -> Sequence[str]:
+        """Columns of which another source may say that they are texts: this one has no value."""
+        return ()
+
     def head(self) -> tuple[list[Any], bool] | None:
         """The schemas of its first files, and whether there are no others."""
         return None
