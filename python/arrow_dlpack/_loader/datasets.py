@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,7 @@ from . import filters as _filters
 from . import finite as _finite
 from .identity import head_of, of_files, of_filter, of_rows, of_types, stamps_of
 from .parallel import side_by_side
-from .paths import is_told, of_key, stamp_of, unread
+from .paths import is_told, of_key, of_no_bytes, stamp_of, unread
 from .readers import (
     Made,
     has_coded_views,
@@ -55,7 +55,7 @@ from .schema import (
     with_types,
 )
 from .sharding import shuffled
-from .source import Source, count_of, joined, named_by, seen_type, whole_of
+from .source import Source, count_of, joined, named_by, named_in, seen_type, whole_of
 
 #: How long files are read again to find the one that fails.
 _SECONDS = 60
@@ -529,11 +529,18 @@ class Files(Dataset):
         """The columns that are read, those that each file converts from its own type, with what a
         filter sees of them, and what they become; None where there are none of these.
         """
+        self.check_texts(query)
         schema, own, whole = self._schema_of_all(query)
         texts = set(query.texts).intersection(self.untyped() if query.texts else ())
         kinds = dict.fromkeys(texts, import_module("pyarrow").string())
         whole = None if whole is None else with_types(whole, kinds)
         return with_types(schema, kinds), own, whole
+
+    def check_texts(self, query: Query) -> None:
+        if self._format.default_extname == "csv":
+            keys = dict(self._files)
+            for path, schema in self._schemas:
+                _check_csv(path, schema, keys[path], query)
 
     def _schema_of_all(self, query: Query) -> tuple[Any, dict[str, Any], Any]:
         """The same, by the files alone."""
@@ -634,6 +641,40 @@ class Fragments(Files):
         read_footers(self._given, self._system)
         return self._given
 
+    def check_texts(self, query: Query) -> None:
+        """Nothing: they are as the format of their dataset has them."""
+
+
+def _check_csv(path: str, schema: Any, keys: Collection[str], query: Query) -> None:
+    """Refuses what pyarrow reads as binaries, or as one column, and the caller does not.
+
+    keys: columns that are keys of folders.
+    """
+    types, is_named, names = import_module("pyarrow").types, named_in(query), schema.names
+    read = heads(query.columns, lambda: names)
+    read = features_of(schema) if read is None else read
+    for field in schema:
+        is_read = field.name in read or (is_named is not None and is_named(schema, field.name))
+        if is_read and types.is_binary(field.type):
+            raise ValueError(f'{path}: column "{field.name}" is no UTF-8: {_other_encoding(path)}')
+    is_meant = query.columns is not None and set(read) <= set(names)
+    own = [name for name in names if name not in keys]
+    between = next((mark for mark in ";\t|" if len(own) == 1 and mark in own[0]), None)
+    if between is not None and types.is_string(schema.field(own[0]).type) and not is_meant:
+        raise ValueError(
+            f"{path} has one column, {own[0]!r}, since commas are between columns: "
+            f'pyarrow.csv.read_csv("{path}", parse_options=pyarrow.csv.ParseOptions('
+            f"delimiter={between!r})) makes a table of more"
+        )
+
+
+def _other_encoding(path: str) -> str:
+    """How a file of CSV that is not UTF-8 is read, for errors."""
+    return (
+        f'pyarrow.csv.read_csv("{path}", read_options=pyarrow.csv.ReadOptions('
+        'encoding="latin-1")) makes a table of one in Latin-1'
+    )
+
 
 def _of_files(fragments: Sequence[Any], schema: Any) -> Any:
     make = import_module("pyarrow.dataset").FileSystemDataset
@@ -689,11 +730,14 @@ def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> E
     number = re.search(r"In CSV column #(\d+): Row #(\d+)", text)
     if number is not None:
         name = fragment.physical_schema.names[int(number[1])]
-        text = text.replace(number[0], f'column "{name}": Row #{number[2]}') + (
-            "; a file's first block decides its types: pyarrow.dataset.dataset(paths, "
+        way = (
+            "a file's first block decides its types: pyarrow.dataset.dataset(paths, "
             'format="csv", schema=...) says others, and a CsvFileFormat with null_values takes '
             "some texts for nulls"
         )
+        if "invalid UTF8" in text:
+            way = _other_encoding(fragment.path)
+        text = text.replace(number[0], f'column "{name}": Row #{number[2]}') + f"; {way}"
     elif column is not None:
         own = fragment.physical_schema.field(column.name).type
         text = (
@@ -758,10 +802,12 @@ def _read_footer(fragment: Any) -> None:
         raise type(error)(f"{fragment.path}: {error}") from error
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{fragment.path}: the names of its columns are no UTF-8: pyarrow.csv.read_csv(path, "
-            'read_options=pyarrow.csv.ReadOptions(encoding="latin1")) makes a table of it'
+            f"{fragment.path}: the names of its columns are no UTF-8: "
+            f"{_other_encoding(fragment.path)}"
         ) from error
     except ValueError as error:
+        if fragment.filesystem.get_file_info(fragment.path).size == 0:
+            raise ValueError(of_no_bytes(fragment.path)) from error
         if is_told(fragment.path):
             raise
         raise ValueError(unread(fragment.path)) from error

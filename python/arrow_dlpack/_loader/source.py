@@ -133,6 +133,9 @@ class Source:
         """Columns of which another source may say that they are texts: this one has no value."""
         return ()
 
+    def check_texts(self, query: Query) -> None:
+        """Refuses files of texts, as far as they have been read, of which pyarrow makes others."""
+
     def head(self) -> tuple[list[Any], bool] | None:
         """The schemas of its first files, and whether there are no others."""
         return None
