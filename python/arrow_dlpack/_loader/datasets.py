@@ -303,6 +303,10 @@ class Dataset(Source):
         is_of_pyarrow = type(self._dataset).__module__.startswith("pyarrow")
         if not is_of_reading(error) or not is_of_pyarrow:
             return error
+        if (where := self._where(query)) is not None:
+            told = _filters.of_values(error, where, _filters.seen_of(self.schema(query)))
+            if told is not error:
+                return told
         fragments = self._read_footers or self._listed()
         fragments = [fragment for fragment in fragments if hasattr(fragment, "path")]
         if any(fragment.path in str(error) for fragment in fragments):
@@ -572,7 +576,13 @@ class Files(Dataset):
         read = features_of_all(self._schemas) if names is None else names
         wanted = [name for name in dict.fromkeys([*read, *named]) if name in known]
         seen = {
-            name: seen_type(name, self._schemas, query, renamed.get(name, self.way))
+            name: seen_type(
+                name,
+                self._schemas,
+                query,
+                renamed.get(name, self.way),
+                ', partitioning="hive"' if name in renamed else "",
+            )
             for name in named
         }
         found = {name: self._field(name, query) for name in wanted}

@@ -492,18 +492,23 @@ def named_by(parts: Sequence[tuple[str, Any]], query: Query, way: str) -> list[s
         raise
 
 
-def seen_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str) -> Any:
+def seen_type(
+    name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str, keys: str = ""
+) -> Any:
     """What a filter sees of a column: the type of all parts, or float64 if its wish says a float.
 
     Of structs that differ it sees the fields that have one.
 
     With the type of each part, whether a row is kept would depend on the part that it is in.
+
+    keys: what a dataset is told if the column is the key of folders, for errors.
     """
     if lacks := next((part for part, schema in parts if name not in schema.names), None):
         raise KeyError(
             f'filter= names column "{name}", which {lacks} has not: '
             f'table.append_column("{name}", pyarrow.nulls(len(table), type)) has nulls there, and '
-            "so has a dataset of files, pyarrow.dataset.dataset(paths, schema=..., format=...)"
+            "so has a dataset of files, "
+            f"pyarrow.dataset.dataset(paths, schema=..., format=...{keys})"
         )
     for part, schema in parts:
         if (count := schema.names.count(name)) > 1:
