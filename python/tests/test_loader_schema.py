@@ -496,6 +496,60 @@ def test_a_filter_on_a_name_that_occurs_twice_is_refused_by_name(form, tmp_path)
             list(Loader(source, columns=["x"], filter=pc.field("a") > 0))
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([5, None, 6]),
+        pa.array([0.5, None, 1.5]),
+        pa.array([True, None, False]),
+        pa.array([1, None, 2], pa.date32()),
+        pa.array([1, None, 2], pa.decimal128(5, 1)),
+        pa.array([b"ab", None, b"cd"], pa.binary(2)),
+        pa.array(["ab", None, "cd"]),
+    ],
+    ids=lambda values: str(values.type),
+)
+@pytest.mark.parametrize("form", ["plain", "struct", "list", "fixed list"])
+def test_a_stream_of_a_dictionary_and_then_plain_values_is_of_one_type(values, form):
+    """pyarrow makes dictionaries of texts and binaries alone."""
+
+    def column(array):
+        if form == "struct":
+            return pa.StructArray.from_arrays([array, array], ["a", "b"]).slice(1)
+        if form == "list":
+            return pa.ListArray.from_arrays([0, 1, 1, 3], array).slice(1)
+        return pa.FixedSizeListArray.from_arrays(array, 3) if form == "fixed list" else array
+
+    coded, plain_ones = column(values.dictionary_encode()), column(values[::-1])
+    expected = coded.to_pylist() + plain_ones.to_pylist()
+    tables = [pa.table({"x": coded}), pa.table({"x": plain_ones})]
+    for where in None, pc.field("y") >= 0:
+        parts = (one.append_column("y", [list(range(len(one)))]) for one in tables)
+        (batch,) = Loader(parts, columns={"x": AsArrow()}, filter=where, batch_size=9)
+        assert plain(batch["x"]) == expected
+    if form == "plain":
+        words = list(dict.fromkeys(values.drop_null().to_pylist()))
+        (batch,) = Loader(iter(tables), columns={"x": Categories(words, nulls=-1)}, batch_size=9)
+        assert batch["x"].tolist() == [0, -1, 1, 1, -1, 0]
+        (batch,) = Loader(iter(tables), physical=True, nulls=-1, batch_size=9)
+        assert batch["x"].tolist() == [0, -1, 1, 1, -1, 0]
+
+
+def test_a_stream_tells_which_batch_said_a_type():
+    def batch(kind, inner):
+        struct = pa.struct([("a", kind), ("b", inner)])
+        return pa.table({"m": pa.array([None], struct), "x": pa.nulls(1, kind)})
+
+    null, text, whole = pa.null(), pa.string(), pa.int64()
+    kinds = [(null, null), (whole, null), (whole, whole), (text, whole), (text, whole)]
+    with pytest.raises(TypeError, match='"m" is .* in batch 2 and .* in batch 3, and a stream'):
+        list(Loader((batch(*kind) for kind in kinds), columns={"m": AsArrow()}))
+    with pytest.raises(TypeError, match='"x" is int64 in batch 1 and string in batch 3, and'):
+        list(Loader((batch(*kind) for kind in kinds), columns={"x": AsArrow()}))
+    with pytest.raises(TypeError, match='"x" is int64 in the first batch and string in batch 2'):
+        list(Loader((batch(*kind) for kind in kinds[1:]), columns={"x": AsArrow()}))
+
+
 def test_frames_of_read_csv_in_chunks_have_one_schema(tmp_path):
     file = tmp_path / "x.csv"
     file.write_text("x\n1\n2\n3\n0.5\n")

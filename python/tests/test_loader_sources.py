@@ -465,7 +465,9 @@ def test_a_refusal_says_that_a_batch_is_gone_from_the_iterator(form, options):
     source = {"mix": Mix([(tables, 1)]), "csv": chunks}.get(form, tables)
     with pytest.raises((KeyError, TypeError)) as refusal:
         list(Loader(source, **options))
-    assert refusal.value.__notes__ == ["The first batch was taken from the iterator: make it anew."]
+    assert refusal.value.__notes__ == [
+        "What was read of the iterator is gone from it: make it anew."
+    ]
     assert len(list(chunks if form == "csv" else tables)) == 2
 
 

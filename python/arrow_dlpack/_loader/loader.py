@@ -308,7 +308,7 @@ class Loader(Loop, Generic[Batch_co]):
             )
         except BaseException as error:
             if source is not None and source.is_begun and not is_function(self._data):
-                error.add_note("The first batch was taken from the iterator: make it anew.")
+                error.add_note("What was read of the iterator is gone from it: make it anew.")
             raise
         if source is not None and source.once:
             self._was_read = True

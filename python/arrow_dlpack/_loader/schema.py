@@ -802,18 +802,24 @@ TOLD = Told()
 
 
 def conformed(
-    parts: Iterable[Any], head: Any, names: Sequence[str] | None, told: Told = TOLD
+    parts: Iterable[Any],
+    head: Any,
+    names: Sequence[str] | None,
+    told: Told = TOLD,
+    later: Mapping[str, int] = MappingProxyType({}),
 ) -> Iterator[Any]:
     """The batches of a stream, of which `head` is the first part's schema.
 
     names: the columns that matter, None for all. A later part of other types is an error.
+    later: the numbers of parts that have said the types of columns in place of the first one.
     """
     target = head_of(head, names)
+    said = {name: told.later.format(at) for name, at in later.items()}
     for number, part in enumerate(parts):
         reader = reader_of(part)
         if number and not reader.schema.equals(target):
-            later = told._replace(later=told.later.format(number))
-            _check_conforms(reader.schema, target, names is None, later)
+            one = told._replace(later=told.later.format(number))
+            _check_conforms(reader.schema, target, names is None, one, said)
         for batch in reader:
             yield fitted(batch, target)
 
@@ -857,7 +863,10 @@ def of_stream(schema: Any) -> Any:
     return pa.schema(wide, schema.metadata)
 
 
-def _check_conforms(schema: Any, head: Any, has_all: bool, told: Told) -> None:
+def _check_conforms(
+    schema: Any, head: Any, has_all: bool, told: Told, said: Mapping[str, str]
+) -> None:
+    """said: the parts that have said the types of columns in place of the first one."""
     more = set(features_of(schema)) - set(head.names) if has_all else set()
     for name in [*head.names, *sorted(more)]:
         counts = [len(of.get_all_field_indices(name)) for of in (head, schema)]
@@ -874,6 +883,6 @@ def _check_conforms(schema: Any, head: Any, has_all: bool, told: Told) -> None:
             if told.merged and merged(one, other) is not None:
                 ways.append(told.merged)
             raise TypeError(
-                f'column "{name}" is {kind} in {told.first} and {theirs} in {told.later}, and '
-                f"a stream has one schema: {', or '.join(ways)}"
+                f'column "{name}" is {kind} in {said.get(name, told.first)} and {theirs} in '
+                f"{told.later}, and a stream has one schema: {', or '.join(ways)}"
             )

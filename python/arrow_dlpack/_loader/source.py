@@ -280,7 +280,7 @@ class Stream(Source):
         names = heads(query.columns, lambda: first.schema.names)
         # A filter may name others.
         schema = head_of(first.schema, names) if query.where is None else first.schema
-        schema, begun = _begun(schema, first, ahead)
+        schema, begun, told_by_later = _begun(schema, first, ahead)
         if names is not None and query.where is not None:
             named = _filters.named(query.where, _filters.seen_of(schema))
             names = list(dict.fromkeys([*names, *named]))
@@ -295,7 +295,7 @@ class Stream(Source):
             for part in left.rest():
                 yield readable_for(part, query.columns, is_named)
 
-        batches = conformed(read(), schema, names, self._told_parts)
+        batches = conformed(read(), schema, names, self._told_parts, told_by_later)
         return Made(schema, recorded(reading, batches))
 
 
@@ -329,12 +329,14 @@ class _Parts:
         yield from self._parts
 
 
-def _begun(schema: Any, first: Any, parts: Iterator[Any]) -> tuple[Any, list[Any]]:
-    """The schema of a stream, and the parts that were looked at for it.
+def _begun(schema: Any, first: Any, parts: Iterator[Any]) -> tuple[Any, list[Any], dict[str, int]]:
+    """The schema of a stream, the parts that were looked at for it, and the columns of which
+    another part than the first one says the type, with its number.
 
     Nulls alone are of no type: parts that follow say which.
     """
     begun, rows = [first], 0
+    later: dict[str, int] = {}
     while any(has_nulls(own.type) for own in schema):
         if len(begun) >= _PARTS_AHEAD and rows >= _ROWS_AHEAD:
             break
@@ -342,9 +344,12 @@ def _begun(schema: Any, first: Any, parts: Iterator[Any]) -> tuple[Any, list[Any
             break
         own = rows_of_table(part)
         rows += _ROWS_AHEAD if own is None else max(own, 1)
-        begun.append(reader_of(part))
-        schema = told_by(schema, begun[-1].schema)
-    return schema, begun
+        reader, before = reader_of(part), schema
+        schema = told_by(schema, reader.schema)
+        pairs = zip(before, schema, strict=True)
+        later |= {own.name: len(begun) for was, own in pairs if was.type != own.type}
+        begun.append(reader)
+    return schema, begun, later
 
 
 class Several(Source):
