@@ -1,0 +1,63 @@
+"""The reference library of the kit."""
+
+from typing import Any
+
+from dlpack_conformance.abi.dlpack import DTYPES
+from dlpack_conformance.kit.reference import Array, from_dlpack, make
+from dlpack_conformance.rule import NotApplicable
+
+__all__ = ["address", "dtype_of", "dtypes", "make", "odd", "shape_of", "take", "to_list", "write"]
+
+
+def dtypes() -> list[str]:
+    return list(DTYPES)
+
+
+def take(x: Any, **keywords: Any) -> Array:
+    return from_dlpack(x, **keywords)
+
+
+def to_list(array: Array) -> Any:
+    return array.to_list()
+
+
+def dtype_of(array: Array) -> str:
+    return array.dtype
+
+
+def shape_of(array: Array) -> tuple[int, ...]:
+    return array.shape
+
+
+def address(array: Array) -> int:
+    return array.address
+
+
+def write(array: Array, value: Any) -> None:
+    array.write(value)
+
+
+class Odd:
+    """An array that DLPack cannot say."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: Any = None,
+        dl_device: Any = None,
+        copy: Any = None,
+    ) -> Any:
+        raise BufferError(f"DLPack has no word for this {self.what}")
+
+
+def odd(what: str) -> Odd:
+    if what in ("sparse", "meta"):
+        raise NotApplicable(f"no {what} arrays")
+    return Odd(what)

@@ -1,0 +1,221 @@
+"""A small array library that keeps the rules. The kit judges itself by it; mutants change it."""
+
+import ctypes
+import math
+from collections.abc import Sequence
+from ctypes import c_int64, c_void_p
+from typing import Any
+
+from dlpack_conformance.abi.capsule import (
+    CAPSULE_DESTRUCTOR,
+    PyCapsule_New,
+    dying_capsule_is_valid,
+    dying_capsule_pointer,
+    put_back_exception,
+    set_aside_exception,
+)
+from dlpack_conformance.abi.dlpack import (
+    CPU,
+    DELETER,
+    DTYPES,
+    IS_COPIED,
+    LEGACY,
+    MAJOR,
+    MINOR,
+    READ_ONLY,
+    SUBBYTE_PADDED,
+    VERSIONED,
+    DLDataType,
+    DLDevice,
+    DLManagedTensor,
+    DLManagedTensorVersioned,
+)
+from dlpack_conformance.kit.consumer import Imported, dtype_name
+from dlpack_conformance.kit.memory import aligned
+from dlpack_conformance.kit.values import nested, pack, pack_one, read_one, row_major
+
+MOST_AXES = 64
+ADDRESSES = 1 << 62  # more bytes than a program has
+
+
+class Array:
+    """Elements at an address, which `owner` keeps there."""
+
+    def __init__(
+        self,
+        address: int,
+        dtype: str,
+        shape: Sequence[int],
+        strides: Sequence[int],
+        *,
+        readonly: bool = False,
+        owner: Any = None,
+    ) -> None:
+        self.address, self.dtype, self.readonly, self.owner = address, dtype, readonly, owner
+        self.shape, self.strides = tuple(shape), tuple(strides)
+
+    def to_list(self) -> Any:
+        return nested(lambda i: read_one(self.address, i, self.dtype), self.shape, self.strides)
+
+    def write(self, value: Any) -> None:
+        """Sets the first element."""
+        if self.readonly:
+            raise ValueError("the array is read-only")
+        content = pack_one(value, *DTYPES[self.dtype])
+        ctypes.memmove(self.address, content, len(content))
+
+    def copied(self) -> "Array":
+        elements = self.to_list()
+        for _ in self.shape[1:]:
+            elements = [element for row in elements for element in row]
+        content = pack(elements if self.shape else [elements], self.dtype)
+        return Array(aligned(content), self.dtype, self.shape, row_major(self.shape))
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (CPU, 0)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        if stream is not None:
+            raise ValueError("the CPU has no streams: stream must be None")
+        if dl_device is not None and tuple(dl_device) != (CPU, 0):
+            raise BufferError(f"device {dl_device} is not the CPU")
+        if copy not in (None, True, False):
+            raise TypeError("copy is None or a bool")
+        if max_version is None:
+            versioned = False
+        else:
+            major, _minor = max_version
+            versioned = major >= MAJOR
+        array, flags = (self.copied(), IS_COPIED) if copy else (self, 0)
+        flags |= READ_ONLY if array.readonly else 0
+        return export(array, versioned, flags)
+
+
+class Export:
+    """A managed tensor, which keeps itself until its deleter is called."""
+
+    alive: set["Export"] = set()  # noqa: RUF012 (of all)
+
+    def __init__(self, array: Array, versioned: bool, flags: int) -> None:
+        self.array = array
+        self.managed: Any = DLManagedTensorVersioned() if versioned else DLManagedTensor()
+        if versioned:
+            self.managed.version.major, self.managed.version.minor = MAJOR, MINOR
+            self.managed.flags = flags
+        self.deleter = DELETER(self.delete)
+        self.managed.deleter = ctypes.cast(self.deleter, c_void_p)
+        extents = c_int64 * len(array.shape)
+        tensor = self.managed.dl_tensor
+        tensor.data = array.address if math.prod(array.shape) else None
+        tensor.device = DLDevice(CPU, 0)
+        tensor.ndim = len(array.shape)
+        tensor.dtype = DLDataType(*DTYPES[array.dtype], 1)
+        tensor.shape = extents(*array.shape)
+        tensor.strides = extents(*array.strides)
+        Export.alive.add(self)
+
+    def delete(self, _managed: int) -> None:
+        exception = set_aside_exception()
+        Export.alive.discard(self)
+        put_back_exception(exception)
+
+
+def export(array: Array, versioned: bool, flags: int) -> Any:
+    """A capsule that deletes its tensor if no consumer takes it."""
+    address = ctypes.addressof(Export(array, versioned, flags).managed)
+    destructor = delete_untaken_versioned if versioned else delete_untaken_legacy
+    name = VERSIONED if versioned else LEGACY
+    return PyCapsule_New(address, name, ctypes.cast(destructor, c_void_p))
+
+
+def delete_untaken(capsule: int, name: bytes) -> None:
+    exception = set_aside_exception()
+    if dying_capsule_is_valid(capsule, name):
+        managed = dying_capsule_pointer(capsule, name)
+        kind: Any = DLManagedTensorVersioned if name == VERSIONED else DLManagedTensor
+        DELETER(kind.from_address(managed).deleter)(managed)
+    put_back_exception(exception)
+
+
+delete_untaken_legacy = CAPSULE_DESTRUCTOR(lambda capsule: delete_untaken(capsule, LEGACY))
+delete_untaken_versioned = CAPSULE_DESTRUCTOR(lambda capsule: delete_untaken(capsule, VERSIONED))
+
+
+class Owner:
+    """Calls the deleter when the last array that shares the memory is gone."""
+
+    def __init__(self, imported: Imported) -> None:
+        self.imported = imported
+
+    def __del__(self) -> None:
+        self.imported.delete()
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    if x.__dlpack_device__()[0] != CPU and device is None:
+        raise BufferError(f"device {x.__dlpack_device__()} is not the CPU")
+    if device not in (None, "cpu"):
+        raise ValueError('device is None or "cpu"')
+    asked: dict[str, Any] = {"max_version": (MAJOR, MINOR)}
+    asked |= {} if copy is None else {"copy": copy}
+    asked |= {} if device is None else {"dl_device": (CPU, 0)}
+    try:
+        capsule = x.__dlpack__(**asked)
+    except TypeError:
+        # A producer of before 2023.12. It may copy, so that copy=False cannot be kept.
+        if copy is False or device is not None:
+            raise
+        capsule = x.__dlpack__()
+    imported = Imported(capsule)
+    imported.take()
+    owner = Owner(imported)
+    array = read(imported, owner)
+    return array.copied() if copy and not imported.flags & IS_COPIED else array
+
+
+def read(imported: Imported, owner: Any) -> Array:
+    """The tensor as an array; what it cannot be is refused before its memory is read."""
+    if imported.versioned and imported.managed.version.major != MAJOR:
+        raise BufferError(f"DLPack {imported.version} has another layout")
+    if imported.device[0] != CPU:
+        raise BufferError(f"device {imported.device} is not the CPU")
+    dtype = dtype_name(*imported.dtype)
+    bits = imported.dtype[1]
+    if bits < 8 and imported.flags & SUBBYTE_PADDED:
+        raise BufferError("padded elements of less than a byte")
+    if not 0 <= imported.tensor.ndim <= MOST_AXES:
+        raise BufferError(f"{imported.tensor.ndim} axes")
+    if imported.tensor.ndim and not imported.tensor.shape:
+        raise BufferError("axes without a shape")
+    shape, strides = imported.shape, imported.strides
+    if min(shape, default=0) < 0:
+        raise BufferError(f"shape {shape}")
+    reach = sum((extent - 1) * abs(stride) for extent, stride in zip(shape, strides, strict=True))
+    if max(math.prod(shape), reach) * bits >= 8 * ADDRESSES:
+        raise BufferError(f"shape {shape} with strides {strides} does not fit into memory")
+    if math.prod(shape) and not imported.tensor.data:
+        raise BufferError("elements without memory")
+    readonly = bool(imported.flags & READ_ONLY)
+    return Array(imported.address, dtype, shape, strides, readonly=readonly, owner=owner)
+
+
+def make(
+    values: Sequence[Any],
+    dtype: str = "float32",
+    shape: Sequence[int] | None = None,
+    *,
+    strides: Sequence[int] | None = None,
+    offset: int = 0,
+    readonly: bool = False,
+) -> Array:
+    shape = (len(values),) if shape is None else shape
+    strides = row_major(shape) if strides is None else strides
+    address = aligned(pack(values, dtype)) + DTYPES[dtype][1] * offset // 8
+    return Array(address, dtype, shape, strides, readonly=readonly)

@@ -1,0 +1,118 @@
+"""The library under test, and the verbs that a rule may ask of it.
+
+A verb is a plain function of a hooks module: `hooks/numpy.py`, or the file of `--hooks`. It stands
+alone (it uses the module's imports and other functions, no state), since `--rule ID` prints it.
+What a library has not got, its hooks leave out: then the rule is not applicable. A verb that
+cannot do one thing (`make` without strides) raises NotApplicable for it.
+
+dtypes are named as in the array API and ml_dtypes (abi/dlpack.py has the table). Elements are
+Python's bool, int, float and complex; those of float8, float6 and float4 their codes, ints.
+
+DLPack, both ways:
+    to_list(array)            the elements as nested lists, a bare element for 0-D
+    dtype_of(array)           its dtype's name
+    shape_of(array)           its shape, a tuple of ints
+    address(array)            of the first element
+    write(array, value)       sets the first element, or raises what the library raises for a
+                              read-only one; left out where no array is ever written
+
+DLPack, producers:
+    make(values, dtype="float32", shape=None, *, strides=None, offset=0, readonly=False)
+                              an array on the CPU. `values` are the elements in the order of memory;
+                              strides and offset count elements; by default one row-major axis
+    dtypes()                  the names of those that `make` takes
+    odd(what)                 an array that DLPack cannot say: "byte order" (not the machine's),
+                              "text", "datetime", "object", "layout" (strides that are no
+                              multiple of the item), "sparse", "meta"
+    device_array()            an array on a device that is not the CPU
+    methods                   `array.__dlpack__(...)` and `array.__dlpack_device__()` are called as
+                              they are, no verb
+
+DLPack, consumers:
+    take(x, **keywords)       the library's from_dlpack: `device` and `copy`, if given, as they are
+
+The C exchange API is looked up on `type(make([1.0]))`.
+
+Arrow. A type is a kit.arrow_field.Field: a tree of format strings.
+    arrow_array(field, values)            an object with `__arrow_c_array__`; values as Python's own
+                                          None, bool, int, float, str, bytes, list, dict
+    arrow_stream(field, chunks, once=False)
+                                          an object with `__arrow_c_stream__`: each chunk is a list
+                                          of values; with `once` one whose rows are read only once
+    arrow_device_array(field, values)     an object with `__arrow_c_device_array__`
+    arrow_slice(array, start, length)     a part of it, by offset where the library can
+    arrow_to_list(array)                  the values, whatever of these it is or was taken from
+    arrow_take(x)                         takes an object with `__arrow_c_array__`
+    arrow_take_stream(x)                  takes an object with `__arrow_c_stream__`, and reads it
+    arrow_take_schema(x)                  takes an object with `__arrow_c_schema__`
+    arrow_take_device(x)                  takes one with `__arrow_c_device_array__` only
+    arrow_requests()                      pairs (field, other field) that `requested_schema` may ask
+                                          of an array of the first: same values, other type
+"""
+
+import importlib
+import importlib.metadata
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dlpack_conformance.rule import NotApplicable, Rule
+
+KIT = "dlpack_conformance.kit.reference"  # the library that comes with us
+
+
+class Library:
+    """Verbs by attribute: `lib.make` is the hook of that name."""
+
+    def __init__(self, name: str, hooks: ModuleType) -> None:
+        self.name, self.hooks = name, hooks
+
+    def __getattr__(self, verb: str) -> Any:
+        try:
+            return getattr(self.hooks, verb)
+        except AttributeError:
+            raise NotApplicable(f"the hooks of {self.name} have no {verb}") from None
+
+    def concerned_by(self, rule: Rule) -> bool:
+        """Whether the library speaks the rule's protocol at all."""
+        verbs = dir(self.hooks)
+        dlpack = "take" in verbs or "make" in verbs
+        arrow = any(verb.startswith("arrow_") for verb in verbs)
+        return {"DL": dlpack, "AR": arrow, "BR": dlpack and arrow}[rule.id[:2]]
+
+    @property
+    def version(self) -> str:
+        """Of the distribution, or of the module; empty if neither says it."""
+        try:
+            return importlib.metadata.version(self.name)
+        except importlib.metadata.PackageNotFoundError:
+            return str(getattr(importlib.import_module(self.name), "__version__", ""))
+
+
+def load(name: str, hooks: str | None = None) -> Library:
+    """The library of that module name, with hooks of ours or of a file."""
+    importlib.import_module(name)
+    if hooks is not None:
+        return Library(name, load_file(hooks))
+    ours = "kit" if name == KIT else name.replace(".", "_")
+    try:
+        return Library(name, importlib.import_module(f"dlpack_conformance.hooks.{ours}"))
+    except ModuleNotFoundError as missing:
+        if missing.name != f"dlpack_conformance.hooks.{ours}":
+            raise
+        known = importlib.import_module("dlpack_conformance.hooks").__path__
+        names = sorted(path.stem for path in Path(known[0]).glob("[a-z]*.py"))
+        raise ImportError(
+            f"there are no hooks for {name}: write a file of them and name it by --hooks (they are "
+            f"described in dlpack_conformance/library.py; those of {', '.join(names)} are examples)"
+        ) from None
+
+
+def load_file(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("dlpack_conformance_hooks", path)
+    if spec is None or spec.loader is None or not Path(path).is_file():
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

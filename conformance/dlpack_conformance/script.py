@@ -1,0 +1,209 @@
+"""A rule as a script that needs the library judged and nothing of ours.
+
+The definitions that the check uses are copied from their sources, each after those that it uses.
+So what checks use is plain: functions, classes and constants at the top of a module, without state,
+and no two of one name.
+"""
+
+import ast
+import builtins
+import importlib
+import inspect
+import itertools
+import re
+from collections.abc import Iterator
+from types import ModuleType
+
+from dlpack_conformance.library import Library
+from dlpack_conformance.rule import Rule
+
+OURS = f"{__package__}."
+
+
+def script(rule: Rule, lib: Library) -> str:
+    """Its text: it ends with a traceback if the library breaks the rule."""
+    made = Script()
+    module = importlib.import_module(rule.check.__module__)
+    made.add(module, rule.check.__name__, docstring=True)
+    check = made.parts.pop()
+    verbs = sorted(verb for verb in made.verbs if hasattr(lib.hooks, verb))
+    for verb in verbs:
+        made.add(lib.hooks, verb)
+    head = f"# {rule.id} {rule.slug} ({rule.level}; {rule.source}), {lib.name} {lib.version}"
+    asked = "\n".join(["class lib:", *([f"    {verb} = {verb}" for verb in verbs] or ["    pass"])])
+    call = f"print({rule.check.__name__}(lib))"
+    parts = [head + "\n" + import_lines(made.imports), *made.parts, check, asked, call]
+    return joined(parts)
+
+
+def joined(parts: list[str]) -> str:
+    """Lines that belong together stay together; two empty ones around a function or class."""
+    text = parts[0]
+    for before, part in itertools.pairwise(parts):
+        small = not any(re.search(r"^(def|class|@)", each, re.M) for each in (before, part))
+        text += ("\n" if small else "\n\n\n") + part
+    return text + "\n"
+
+
+class Script:
+    """Definitions in an order in which they can run."""
+
+    def __init__(self) -> None:
+        self.sources: dict[str, Source] = {}
+        self.origins: dict[str, str] = {}  # of each name, the module that it is copied from
+        self.copied: set[ast.stmt] = set()
+        self.imports: set[tuple[str, str | None, str]] = set()
+        self.parts: list[str] = []
+        self.verbs: set[str] = set()  # what is asked of `lib`
+
+    def add(self, module: ModuleType, name: str, docstring: bool = False) -> None:
+        """The definition of a name, after those that it uses."""
+        source = self.sources.get(module.__name__) or Source(module)
+        self.sources[module.__name__] = source
+        if name in source.imports:
+            where, original = source.imports[name]
+            if where.startswith(OURS) and original is not None:
+                self.add(importlib.import_module(where), original)
+                return
+            self.imports.add((where, original, name))
+        elif name not in source.definitions:
+            return
+        if name in self.origins:
+            if self.origins[name] != source.name and name not in source.imports:
+                raise ValueError(f"{name} is in {source.name} and in {self.origins[name]}")
+            return
+        self.origins[name] = source.name
+        statements = [s for s in source.definitions.get(name, []) if s not in self.copied]
+        self.copied.update(statements)
+        texts = []
+        for statement in statements:
+            for used in names_used(statement):
+                self.add(module, used)
+            self.verbs |= verbs_used(statement)
+            texts.append(source.copy(statement, docstring))
+        if texts:
+            self.parts.append("\n".join(texts))
+
+
+class Source:
+    """A module's text, and what the statements at its top define."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.name = module.__name__
+        self.text = inspect.getsource(module)
+        self.lines = self.text.splitlines(keepends=True)
+        self.definitions: dict[str, list[ast.stmt]] = {}
+        self.imports: dict[str, tuple[str, str | None]] = {}  # (module, name there)
+        for statement in ast.parse(self.text).body:
+            if isinstance(statement, ast.Import):
+                for alias in statement.names:
+                    name = alias.asname or alias.name.split(".")[0]
+                    self.imports[name] = (alias.name, None)
+            elif isinstance(statement, ast.ImportFrom):
+                for alias in statement.names:
+                    self.imports[alias.asname or alias.name] = (statement.module or "", alias.name)
+            else:
+                for name in names_defined(statement):
+                    self.definitions.setdefault(name, []).append(statement)
+
+    def copy(self, statement: ast.stmt, docstring: bool) -> str:
+        """Its text with the comments above it, without annotations, `@rule`, notes to linters and
+        docstrings; that of the statement itself stays where `docstring` says so."""
+        cuts = [cut for node in ast.walk(statement) for cut in self.annotations(node)]
+        for node in ast.walk(statement):
+            if not (docstring and node is statement):
+                cuts += self.docstring(node)
+        begin = self.start(statement)
+        text = self.text[begin : self.place(statement.end_lineno, statement.end_col_offset)]
+        for start, end in sorted(cuts, reverse=True):
+            text = text[: start - begin] + text[end - begin :]
+        return re.sub(r"  # (noqa|type:).*", "", text)
+
+    def start(self, statement: ast.stmt) -> int:
+        decorators = [d for d in getattr(statement, "decorator_list", []) if root(d) != "rule"]
+        line = decorators[0].lineno if decorators else statement.lineno
+        while line > 1 and self.lines[line - 2].startswith("#"):
+            line -= 1
+        return self.place(line, 0)
+
+    def annotations(self, node: ast.AST) -> Iterator[tuple[int, int]]:
+        """Where the annotations of a function or a variable lie."""
+        if isinstance(node, ast.arg) and node.annotation is not None:
+            start = self.place(node.lineno, node.col_offset) + len(node.arg)
+            yield start, self.end(node.annotation)
+        if isinstance(node, ast.AnnAssign):
+            yield self.end(node.target), self.end(node.annotation)
+        if isinstance(node, ast.FunctionDef) and node.returns is not None:
+            start = self.place(node.returns.lineno, node.returns.col_offset)
+            yield self.text.rindex(" ->", 0, start), self.end(node.returns)
+
+    def docstring(self, node: ast.AST) -> Iterator[tuple[int, int]]:
+        """Where it lies, with the empty line behind it; it stays where it is all that there is."""
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef) or len(node.body) == 1:
+            return
+        first, second = node.body[:2]
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+            above = self.place(first.end_lineno, 0) + len(self.lines[first.end_lineno - 1])  # type: ignore[operator]
+            decorators = getattr(second, "decorator_list", [])
+            below = self.place(min(n.lineno for n in [second, *decorators]), 0)
+            skipped = self.text[above:below]
+            yield self.place(first.lineno, 0), below - len(skipped.lstrip("\n"))
+
+    def place(self, line: int | None, column: int | None) -> int:
+        """Where it lies in the text; ast counts columns in bytes."""
+        assert line is not None
+        before = self.lines[line - 1].encode()[:column].decode()
+        return sum(map(len, self.lines[: line - 1])) + len(before)
+
+    def end(self, node: ast.expr) -> int:
+        return self.place(node.end_lineno, node.end_col_offset)
+
+
+def names_defined(statement: ast.stmt) -> list[str]:
+    """What a statement defines or completes: `f.restype = ...`, `lib.config.update(...)`."""
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return [statement.name]
+    targets: list[ast.expr] = []
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, ast.AugAssign | ast.AnnAssign):
+        targets = [statement.target]
+    elif isinstance(statement, ast.Expr):
+        targets = [statement.value]
+    elements = [e for t in targets for e in (t.elts if isinstance(t, ast.Tuple) else [t])]
+    return [name for element in elements if (name := root(element)) is not None]
+
+
+def root(node: ast.expr) -> str | None:
+    """`a` of `a`, `a.b`, `a[0]`, `a.b()`."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def names_used(statement: ast.stmt) -> list[str]:
+    """Without those of what is not copied."""
+    left_out: set[ast.AST] = set()
+    for node in ast.walk(statement):
+        parts = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+        parts += [d for d in getattr(node, "decorator_list", []) if root(d) == "rule"]
+        left_out.update(n for part in parts if part is not None for n in ast.walk(part))
+    names = [n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and n not in left_out]
+    return [name for name in dict.fromkeys(names) if not hasattr(builtins, name)]
+
+
+def verbs_used(statement: ast.stmt) -> set[str]:
+    attributes = [node for node in ast.walk(statement) if isinstance(node, ast.Attribute)]
+    return {node.attr for node in attributes if root(node.value) == "lib"}
+
+
+def import_lines(imports: set[tuple[str, str | None, str]]) -> str:
+    lines: list[str] = []
+    names: dict[str, list[str]] = {}
+    for where, original, name in sorted(imports, key=str):
+        renamed = "" if name == (original or where.split(".")[0]) else f" as {name}"
+        if original is None:
+            lines.append(f"import {where}{renamed}")
+        else:
+            names.setdefault(where, []).append(original + renamed)
+    return "\n".join(lines + [f"from {where} import {', '.join(n)}" for where, n in names.items()])
