@@ -46,8 +46,8 @@ Arrow. A type is a kit.arrow_field.Field: a tree of format strings.
     arrow_take_stream(x)                  takes an object with `__arrow_c_stream__`, and reads it
     arrow_take_schema(x)                  takes an object with `__arrow_c_schema__`
     arrow_take_device(x)                  takes one with `__arrow_c_device_array__` only
-    arrow_requests()                      pairs (field, other field) that `requested_schema` may ask
-                                          of an array of the first: same values, other type
+    arrow_requests()                      (field, other field, values): types of the same values, of
+                                          which `requested_schema` may ask for the second
 """
 
 import importlib
@@ -58,8 +58,6 @@ from types import ModuleType
 from typing import Any
 
 from dlpack_conformance.rule import NotApplicable, Rule
-
-KIT = "dlpack_conformance.kit.reference"  # the library that comes with us
 
 
 class Library:
@@ -95,7 +93,8 @@ def load(name: str, hooks: str | None = None) -> Library:
     importlib.import_module(name)
     if hooks is not None:
         return Library(name, load_file(hooks))
-    ours = "kit" if name == KIT else name.replace(".", "_")
+    # The kit's own: dlpack_conformance.kit.reference has its hooks in kit_reference.
+    ours = name.removeprefix("dlpack_conformance.").replace(".", "_")
     try:
         return Library(name, importlib.import_module(f"dlpack_conformance.hooks.{ours}"))
     except ModuleNotFoundError as missing:
