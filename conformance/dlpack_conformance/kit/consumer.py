@@ -12,6 +12,7 @@ from dlpack_conformance.abi.dlpack import (
     DTYPES,
     LEGACY,
     MAJOR,
+    MINOR,
     USED_LEGACY,
     USED_VERSIONED,
     VERSIONED,
@@ -98,4 +99,10 @@ def dtype_name(code: int, bits: int, lanes: int) -> str:
 
 def exported(array: Any, **keywords: Any) -> Imported:
     """What the array exports to a consumer of this major version, for a rule to look at."""
-    return Imported(array.__dlpack__(max_version=(MAJOR, 99), **keywords))
+    try:
+        return Imported(array.__dlpack__(max_version=(MAJOR, MINOR), **keywords))
+    except TypeError:
+        # A producer of before 2023.12.
+        if keywords:
+            raise
+        return Imported(array.__dlpack__())

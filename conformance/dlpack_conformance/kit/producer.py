@@ -91,11 +91,15 @@ class Producer:
         self.managed.append(managed)
         return managed
 
+    def place(self, managed: Any) -> int:
+        """The address of the managed tensor: a rule may move it."""
+        return ctypes.addressof(managed)
+
     def __dlpack__(self, **keywords: Any) -> Any:
         self.calls.append(keywords)
         asked = (keywords.get("max_version") or (0, 0))[0] >= 1
         versioned = asked if self.legacy is None else not self.legacy
-        address = ctypes.addressof(self.manage(versioned))
+        address = self.place(self.manage(versioned))
         capsule = PyCapsule_New(address, VERSIONED if versioned else LEGACY, None)
         self.capsules.append(capsule)
         return capsule
