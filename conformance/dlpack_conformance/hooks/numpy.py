@@ -29,7 +29,8 @@ def make(
     else:
         steps = [stride * array.itemsize for stride in strides]
         array = numpy.lib.stride_tricks.as_strided(array[offset:], shape, steps)
-    array.flags.writeable = not readonly
+    if readonly:
+        array.flags.writeable = False
     return array
 
 

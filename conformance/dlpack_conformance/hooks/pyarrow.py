@@ -31,7 +31,8 @@ def make(
     else:
         steps = [stride * array.itemsize for stride in strides]
         array = numpy.lib.stride_tricks.as_strided(array, shape, steps)
-    array.flags.writeable = not readonly
+    if readonly:
+        array.flags.writeable = False
     return pyarrow.Tensor.from_numpy(array)
 
 
