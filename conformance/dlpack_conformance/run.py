@@ -108,6 +108,8 @@ def answer(rule: Rule, lib: Library, writer: int, said: IO[str]) -> NoReturn:
         no_core_dump()
         for stream in (1, 2):
             os.dup2(said.fileno(), stream)
+        # Under pytest they lead elsewhere.
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
         result = json.dumps(dataclasses.asdict(judge(rule, lib)))
         os.write(writer, result.encode())
         status = 0
