@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 LEVELS = ("must", "derived", "should", "may", "silent")
+# Ids of rules that are gone: none of them is given again.
+RETIRED: frozenset[str] = frozenset()
 
 
 class Broken(Exception):
@@ -75,7 +77,7 @@ def rule(
     """Registers the check below it, and leaves the function as it is."""
 
     def register(check: Callable[..., Any]) -> Callable[..., Any]:
-        if id in RULES or level not in LEVELS:
+        if id in RULES or id in RETIRED or level not in LEVELS:
             raise ValueError(f"{id}, {level}: an id is given once, a level is one of {LEVELS}")
         RULES[id] = Rule(id, level, source, who, check, since, until, fresh)
         return check

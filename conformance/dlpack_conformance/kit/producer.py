@@ -8,8 +8,7 @@ from typing import Any
 from dlpack_conformance.abi.capsule import (
     PyCapsule_GetName,
     PyCapsule_New,
-    put_back_exception,
-    set_aside_exception,
+    take_exception_away,
 )
 from dlpack_conformance.abi.dlpack import (
     CPU,
@@ -65,6 +64,7 @@ class Producer:
         self.manager_ctx: int | None = None
         self.deleter: Any = DELETER(self.delete)
         self.deleted: list[int] = []  # what each call of the deleter got
+        self.interrupted: list[str] = []  # exceptions that were set when it was called
         self.on_delete: Callable[[], object] = lambda: None  # runs within it
         self.calls: list[dict[str, Any]] = []  # the keywords of each __dlpack__
         self.managed: list[Any] = []
@@ -72,12 +72,13 @@ class Producer:
         PRODUCERS.append(self)
 
     def delete(self, managed: int) -> None:
-        exception = set_aside_exception()
+        interrupted = take_exception_away()
+        if interrupted is not None:
+            self.interrupted.append(interrupted)
         self.deleted.append(managed)
         self.on_delete()
         # Who reads the elements from now on reads wrong ones.
         ctypes.memset(self.address, POISON, len(self.content))
-        put_back_exception(exception)
 
     def manage(self, versioned: bool) -> Any:
         """A managed tensor of the tensor as it is now."""

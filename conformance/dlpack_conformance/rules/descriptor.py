@@ -192,10 +192,12 @@ def readonly_not_refused(lib: Library) -> None:
 
 
 def copy_of(array: Any) -> Imported:
-    """What the array exports with copy=True."""
+    """What the array exports with copy=True; that it must is for another rule."""
     try:
         return exported_versioned(array, copy=True)
-    except (TypeError, BufferError) as error:
+    except NotApplicable:
+        raise
+    except Exception as error:
         raise NotApplicable(f"makes no copies: {text(error)}") from None
 
 
@@ -246,7 +248,7 @@ def exported_subbyte(lib: Library, codes: list[int]) -> dict[str, Imported]:
     """These codes in each dtype of less than a byte that the library exports."""
     views = {}
     for dtype in set(SUBBYTE) & set(lib.dtypes()):
-        with contextlib.suppress(BufferError):
+        with contextlib.suppress(Exception):
             views[dtype] = exported(lib.make(codes, dtype))
     if not views:
         raise NotApplicable("exports no dtype of less than a byte")
