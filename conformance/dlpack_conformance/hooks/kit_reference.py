@@ -4,7 +4,7 @@ from typing import Any
 
 from dlpack_conformance.abi.dlpack import CUDA, DTYPES
 from dlpack_conformance.kit.memory import aligned
-from dlpack_conformance.kit.reference import Array, Static, from_dlpack, late_array, make
+from dlpack_conformance.kit.reference import Array, Scattered, Static, from_dlpack, late_array, make
 from dlpack_conformance.kit.streams import Streams
 from dlpack_conformance.kit.values import pack
 from dlpack_conformance.rule import NotApplicable
@@ -83,7 +83,9 @@ class Odd:
         raise BufferError(f"DLPack has no word for this {self.what}")
 
 
-def odd(what: str) -> Odd:
+def odd(what: str) -> Any:
+    if what == "unshared":
+        return Scattered(aligned(pack([1.0, 0.0, 2.0], "float32")), "float32", (2,), (2,))
     if what in ("sparse", "meta"):
         raise NotApplicable(f"no {what} arrays")
     return Odd(what)

@@ -36,6 +36,7 @@ from dlpack_conformance.kit.streams import Streams
 from dlpack_conformance.kit.values import nested, pack, pack_one, read_one, row_major
 
 MOST_AXES = 64
+MOST_COPIED = 1 << 32  # elements
 ADDRESSES = 1 << 62  # more bytes than a program has
 
 
@@ -66,6 +67,8 @@ class Array:
         ctypes.memmove(self.address, content, len(content))
 
     def copied(self) -> "Array":
+        if math.prod(self.shape) > MOST_COPIED:
+            raise MemoryError(f"shape {self.shape}")
         elements = self.to_list()
         for _ in self.shape[1:]:
             elements = [element for row in elements for element in row]
@@ -85,7 +88,7 @@ class Array:
     ) -> Any:
         if stream is not None:
             raise ValueError("the CPU has no streams: stream must be None")
-        if dl_device is not None and tuple(dl_device) != (CPU, 0):
+        if dl_device is not None and device_pair(dl_device) != (CPU, 0):
             raise BufferError(f"device {dl_device} is not the CPU")
         if copy not in (None, True, False):
             raise TypeError("copy is None or a bool")
@@ -97,6 +100,21 @@ class Array:
         array, flags = (self.copied(), IS_COPIED) if copy else (self, 0)
         flags |= READ_ONLY if array.readonly else 0
         return export(array, versioned, flags)
+
+
+def device_pair(dl_device: Any) -> tuple[int, int]:
+    if not isinstance(dl_device, tuple) or len(dl_device) != 2:
+        raise TypeError("dl_device is a tuple of two")
+    return int(dl_device[0]), int(dl_device[1])
+
+
+class Scattered(Array):
+    """Elements with others between them: what it exports is always a copy."""
+
+    def __dlpack__(self, *, copy: bool | None = None, **keywords: Any) -> Any:
+        if copy is False:
+            raise BufferError("the elements are scattered")
+        return super().__dlpack__(copy=True, **keywords)
 
 
 class DeviceArray(Array):
@@ -122,14 +140,14 @@ class DeviceArray(Array):
         copy: bool | None = None,
     ) -> Any:
         versioned = max_version is not None and max_version[0] >= MAJOR
-        if dl_device is not None and tuple(dl_device) == (CPU, 0):
+        if dl_device is not None and device_pair(dl_device) == (CPU, 0):
             if stream is not None:
                 raise ValueError("the CPU has no streams: stream must be None")
             if copy is False:
                 raise BufferError("the memory of the device is not the CPU's")
             self.streams.synchronize(self.queue)
             return export(self.copied(), versioned, IS_COPIED)
-        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+        if dl_device is not None and device_pair(dl_device) != self.__dlpack_device__():
             raise BufferError(f"device {dl_device} is neither the array's nor the CPU")
         consumers = self.consumers_stream(stream)
         if consumers is not None and consumers != self.queue:
