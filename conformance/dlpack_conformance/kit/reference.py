@@ -55,6 +55,7 @@ class Array:
     ) -> None:
         self.address, self.dtype, self.readonly, self.owner = address, dtype, readonly, owner
         self.shape, self.strides = tuple(shape), tuple(strides)
+        self.device = (CPU, 0)
 
     def to_list(self) -> Any:
         return nested(lambda i: read_one(self.address, i, self.dtype), self.shape, self.strides)
@@ -76,7 +77,7 @@ class Array:
         return Array(aligned(content), self.dtype, self.shape, row_major(self.shape))
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (CPU, 0)
+        return self.device
 
     def __dlpack__(
         self,
@@ -123,13 +124,11 @@ class DeviceArray(Array):
     def __init__(self, address: int, shape: Sequence[int], streams: Streams, queue: int) -> None:
         super().__init__(address, "float32", shape, row_major(shape))
         self.streams, self.queue = streams, queue
+        self.device = (streams.device_type, 0)
 
     def to_list(self) -> Any:
         self.streams.synchronize(self.queue)
         return super().to_list()
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (self.streams.device_type, 0)
 
     def __dlpack__(
         self,
@@ -147,7 +146,7 @@ class DeviceArray(Array):
                 raise BufferError("the memory of the device is not the CPU's")
             self.streams.synchronize(self.queue)
             return export(self.copied(), versioned, IS_COPIED)
-        if dl_device is not None and device_pair(dl_device) != self.__dlpack_device__():
+        if dl_device is not None and device_pair(dl_device) != self.device:
             raise BufferError(f"device {dl_device} is neither the array's nor the CPU")
         consumers = self.consumers_stream(stream)
         if consumers is not None and consumers != self.queue:
@@ -202,7 +201,7 @@ class Export:
         extents = c_int64 * len(array.shape)
         tensor = self.managed.dl_tensor
         tensor.data = array.address if math.prod(array.shape) else None
-        tensor.device = DLDevice(*array.__dlpack_device__())
+        tensor.device = DLDevice(*array.device)
         tensor.ndim = len(array.shape)
         tensor.dtype = DLDataType(*DTYPES[array.dtype], 1)
         tensor.shape = extents(*array.shape)
