@@ -10,7 +10,6 @@ from dlpack_conformance.kit.producer import POISON, Producer
 from dlpack_conformance.kit.reference import from_dlpack
 from dlpack_conformance.kit.values import pack, read_one
 
-
 LOST = "ValueError: invalid literal for int() with base 10: 'lost'"
 
 
