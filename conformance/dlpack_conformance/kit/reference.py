@@ -43,6 +43,8 @@ ADDRESSES = 1 << 62  # more bytes than a program has
 class Array:
     """Elements at an address, which `owner` keeps there."""
 
+    lasting = False
+
     def __init__(
         self,
         address: int,
@@ -89,7 +91,7 @@ class Array:
     ) -> Any:
         if stream is not None:
             raise ValueError("the CPU has no streams: stream must be None")
-        if dl_device is not None and device_pair(dl_device) != (CPU, 0):
+        if dl_device is not None and read_device(dl_device) != (CPU, 0):
             raise BufferError(f"device {dl_device} is not the CPU")
         if copy not in (None, True, False):
             raise TypeError("copy is None or a bool")
@@ -103,7 +105,7 @@ class Array:
         return export(array, versioned, flags)
 
 
-def device_pair(dl_device: Any) -> tuple[int, int]:
+def read_device(dl_device: Any) -> tuple[int, int]:
     if not isinstance(dl_device, tuple) or len(dl_device) != 2:
         raise TypeError("dl_device is a tuple of two")
     return int(dl_device[0]), int(dl_device[1])
@@ -139,14 +141,14 @@ class DeviceArray(Array):
         copy: bool | None = None,
     ) -> Any:
         versioned = max_version is not None and max_version[0] >= MAJOR
-        if dl_device is not None and device_pair(dl_device) == (CPU, 0):
+        if dl_device is not None and read_device(dl_device) == (CPU, 0):
             if stream is not None:
                 raise ValueError("the CPU has no streams: stream must be None")
             if copy is False:
                 raise BufferError("the memory of the device is not the CPU's")
             self.streams.synchronize(self.queue)
             return export(self.copied(), versioned, IS_COPIED)
-        if dl_device is not None and device_pair(dl_device) != self.device:
+        if dl_device is not None and read_device(dl_device) != self.device:
             raise BufferError(f"device {dl_device} is neither the array's nor the CPU")
         consumers = self.consumers_stream(stream)
         if consumers is not None and consumers != self.queue:
@@ -183,6 +185,8 @@ def late_array(streams: Streams, values: Sequence[float]) -> DeviceArray:
 class Static(Array):
     """Elements that are never freed: its tensors have no deleter."""
 
+    lasting = True
+
 
 class Export:
     """A managed tensor, which keeps itself until its deleter is called."""
@@ -196,7 +200,7 @@ class Export:
             self.managed.version.major, self.managed.version.minor = MAJOR, MINOR
             self.managed.flags = flags
         self.deleter = DELETER(self.delete)
-        if not isinstance(array, Static):
+        if not array.lasting:
             self.managed.deleter = ctypes.cast(self.deleter, c_void_p)
         extents = c_int64 * len(array.shape)
         tensor = self.managed.dl_tensor
@@ -226,7 +230,9 @@ def delete_untaken(capsule: int, name: bytes) -> None:
     if dying_capsule_is_valid(capsule, name):
         managed = dying_capsule_pointer(capsule, name)
         kind: Any = DLManagedTensorVersioned if name == VERSIONED else DLManagedTensor
-        DELETER(kind.from_address(managed).deleter)(managed)
+        deleter = kind.from_address(managed).deleter
+        if deleter:
+            DELETER(deleter)(managed)
 
 
 delete_untaken_legacy = CAPSULE_DESTRUCTOR(lambda capsule: delete_untaken(capsule, LEGACY))
