@@ -62,6 +62,8 @@ class Streams:
 
     def finish(self, stream: int, end: int) -> None:
         while self.done[stream] < end:
-            work = self.work[stream][self.done[stream]]
+            place = self.done[stream]
+            # What is done keeps nothing alive.
+            work, self.work[stream][place] = self.work[stream][place], object
             self.done[stream] += 1
             work()
