@@ -3,7 +3,7 @@
 There is one module of them for each module of rules, with the same name. A mutant is a function
 below one of the decorators here, which names its rule and beside it the rules that the same fault
 breaks, each with the reason: `@exports("DL101", DL102="no minor")`. It changes the kit's reference
-library, in a process that ends with the test.
+library, in a process that ends with the test. In `correct` there are changes that break no rule.
 """
 
 import copy
@@ -20,7 +20,7 @@ MUTANTS = []
 
 @dataclass(frozen=True)
 class Mutant:
-    rule: str
+    rule: str | None  # None keeps all of them
     beside: dict[str, str]  # other rules that fail, and why
     change: Callable
     how: Callable
@@ -33,7 +33,7 @@ class Mutant:
         return self.change.__module__.removeprefix("mutants.")
 
     def __str__(self):
-        return f"{self.rule}-{self.change.__name__}"
+        return f"{self.rule or 'correct'}-{self.change.__name__}"
 
 
 def decorator(how):

@@ -99,7 +99,7 @@ def axes_of_another_major_are_read():
     on_major_mismatch(refuse)
 
 
-@mutant("DL105", DL103="an array keeps the tensor", DL104="all is read")
+@mutant("DL105", DL104="all is read")
 def other_major_is_read():
     def read(imported, owner):
         dtype = reference.dtype_name(*imported.dtype)
@@ -141,7 +141,8 @@ def unknown_device_is_the_cpu():
         return from_dlpack(x if known else Believed(x), **keywords)
 
     def planted(imported, owner):
-        if imported.device[0] not in DEVICE_TYPES:
+        other = imported.versioned and imported.managed.version.major != MAJOR
+        if not other and imported.device[0] not in DEVICE_TYPES:
             imported.tensor.device.device_type = CPU
         return read(imported, owner)
 
@@ -200,7 +201,7 @@ def copy_is_given_twice():
     reference.Array.copied = planted
 
 
-@mutant("DL118")
+@mutant("DL118", DL119="the flag of the source")
 def copy_shares():
     reference.Array.copied = lambda self: self
 
@@ -293,7 +294,7 @@ def bool_has_1_bit(export):
 
 @reads("DL128", DL166="bools are no bools")
 def bool_is_taken_as_uint8(seen):
-    if seen.tensor.dtype.code == BOOL:
+    if seen.dtype == (BOOL, 8, 1):
         seen.tensor.dtype.code = UINT
 
 
@@ -337,7 +338,7 @@ def bfloat16_is_a_float(export):
 
 @reads("DL131")
 def bfloat16_is_taken_as_a_float(seen):
-    if seen.tensor.dtype.code == BFLOAT:
+    if seen.dtype == (BFLOAT, 16, 1):
         seen.tensor.dtype.code = FLOAT
 
 
@@ -359,12 +360,7 @@ def no_lanes_are_one(seen):
 
 @reads("DL134")
 def bits_are_rounded_up(seen):
-    if seen.tensor.dtype.code in (INT, UINT, FLOAT) and seen.tensor.dtype.bits not in (
-        8,
-        16,
-        32,
-        64,
-    ):
+    if seen.tensor.dtype.code in (INT, UINT, FLOAT):
         seen.tensor.dtype.bits = max(8, 1 << (seen.tensor.dtype.bits - 1).bit_length())
 
 
@@ -401,7 +397,7 @@ def device_id_is_minus_1():
 # Address
 
 
-@reads("DL140")
+@reads("DL140", DL120="elements that end at a page")
 def address_is_rounded_down(seen):
     if seen.tensor.data and seen.strides == row_major(seen.shape):
         seen.tensor.data &= ~63
@@ -418,12 +414,18 @@ def memory_of_no_elements_is_read(seen):
         ctypes.string_at(seen.address, 1)
 
 
+@reads("DL143")
+def byte_offset_of_no_elements_is_refused(seen):
+    if not math.prod(seen.shape) and seen.tensor.byte_offset:
+        raise BufferError("byte_offset leads out of the memory")
+
+
 @exports("DL144")
 def address_of_no_elements_dangles(export):
     export.managed.dl_tensor.data = export.array.address
 
 
-@reads("DL145", DL143="NULL too", DL166="empty ones too")
+@reads("DL145")
 def no_elements_without_memory_are_refused(seen):
     if not seen.tensor.data:
         raise BufferError("there is no memory")
@@ -466,7 +468,15 @@ def strides_of_no_axes_are_read(seen):
         crash()
 
 
-@exports("DL150")
+@exports(
+    "DL150",
+    DL118="its elements",
+    DL130="its elements",
+    DL131="its elements",
+    DL158="its elements",
+    DL162="its elements",
+    DL166="its elements",
+)
 def shape_counts_bytes(export):
     bits = DTYPES[export.array.dtype][1]
     for axis in range(export.managed.dl_tensor.ndim):
@@ -517,7 +527,7 @@ def itemsize(array):
     return max(DTYPES[array.dtype][1] // 8, 1)
 
 
-@exports("DL154", DL159="none is there")
+@exports("DL154")
 def strides_of_contiguous_are_null(export):
     if hasattr(export.managed, "version") and contiguous(export.array):
         export.managed.dl_tensor.strides = None
@@ -568,17 +578,17 @@ def new_minor_without_strides_is_column_major(seen):
         column_major(seen)
 
 
-@exports("DL158")
+@exports("DL158", DL162="strided too")
 def strides_count_bytes(export):
     if not contiguous(export.array):
         for axis, stride in enumerate(export.array.strides):
             export.managed.dl_tensor.strides[axis] = stride * itemsize(export.array)
 
 
-@takes("DL158")
+@takes("DL158", DL160="strided too", DL161="strided too", DL162="strided too")
 def strides_are_read_as_bytes(array):
     if not contiguous(array):
-        array.strides = [stride // itemsize(array) for stride in array.strides]
+        array.strides = [int(stride / itemsize(array)) for stride in array.strides]
 
 
 @exports("DL159")
@@ -601,10 +611,18 @@ def stride_of_extent_one_is_asked_for(seen):
         raise BufferError("it is strided")
 
 
-@takes("DL161")
+@takes("DL161", DL158="strided too")
 def strides_are_forgotten(array):
     if min(array.strides, default=0) >= 0:
         array.strides = row_major(array.shape)
+
+
+@exports("DL162")
+def negative_strides_start_at_the_lowest_address(export):
+    if min(export.array.strides, default=0) < 0:
+        axes = zip(export.array.shape, export.array.strides, strict=True)
+        lowest = sum((extent - 1) * min(stride, 0) for extent, stride in axes)
+        export.managed.dl_tensor.data += lowest * itemsize(export.array)
 
 
 @takes("DL162")
@@ -639,7 +657,7 @@ def int8_is_taken_as_uint8(seen):
         seen.tensor.dtype.code = UINT
 
 
-@reads("DL166", DL148="0-D too", DL149="0-D too")
+@reads("DL166")
 def no_axes_are_refused(seen):
     if not seen.tensor.ndim:
         raise BufferError("there are no axes")
