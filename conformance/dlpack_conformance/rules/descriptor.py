@@ -262,7 +262,8 @@ def exported_subbyte(lib: Library, codes: list[int]) -> dict[str, Imported]:
 
 
 def exports_packed(lib: Library) -> None:
-    for dtype, view in exported_subbyte(lib, [5] * 5).items():
+    views = exported_subbyte(lib, [5] * 5)
+    for dtype, view in views.items():
         if not view.flags & SUBBYTE_PADDED:
             equal(f"{dtype}, packed", [5] * 5, view.to_list())
 
@@ -288,14 +289,16 @@ def subbyte_packed_default(lib: Library) -> None:
 def subbyte_padded_flag(lib: Library) -> None:
     """A tensor of less than a byte an element, with one element a byte, says so by the flag."""
     codes = [1, 2, 3, 4, 5]
-    for dtype, view in exported_subbyte(lib, codes).items():
+    views = exported_subbyte(lib, codes)
+    for dtype, view in views.items():
         # Packed, the second element lies in the first byte too.
         if ctypes.string_at(view.address, 2) == bytes(codes[:2]):
             equal(f"{dtype}, flag", SUBBYTE_PADDED, view.flags & SUBBYTE_PADDED)
 
 
 def exports_lowest_bits_first(lib: Library) -> None:
-    for dtype, view in exported_subbyte(lib, [1, 2, 3, 4, 5]).items():
+    views = exported_subbyte(lib, [1, 2, 3, 4, 5])
+    for dtype, view in views.items():
         if not view.flags & SUBBYTE_PADDED:
             equal(f"{dtype}, lowest bits first", [1, 2, 3, 4, 5], view.to_list())
 
@@ -354,7 +357,8 @@ def fp4_bits_consumer(lib: Library) -> None:
 @rule("DL127", "should", "dlpack.h, DLDataType.code", "p")
 def code_is_an_enumerator(lib: Library) -> None:
     """`code` is one of the header's values."""
-    for name, view in exported_dtypes(lib).items():
+    views = exported_dtypes(lib)
+    for name, view in views.items():
         if view.dtype[0] not in TYPE_CODES:
             raise Broken(f"{name} by a code of the header", view.dtype[0])
 
@@ -431,7 +435,8 @@ def bfloat16_code(lib: Library) -> None:
 @rule("DL132", "must", "dlpack.h, DLDataType.lanes", "p")
 def lanes_one(lib: Library) -> None:
     """Scalars have 1 lane."""
-    for name, view in exported_dtypes(lib).items():
+    views = exported_dtypes(lib)
+    for name, view in views.items():
         equal(f"lanes of {name}", 1, view.dtype[2])
 
 
