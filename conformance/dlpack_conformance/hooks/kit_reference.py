@@ -3,10 +3,10 @@
 from typing import Any
 
 from dlpack_conformance.abi.dlpack import DTYPES
-from dlpack_conformance.kit.reference import Array, from_dlpack, make
+from dlpack_conformance.kit.reference import Array, from_dlpack, make, use_stream
 from dlpack_conformance.rule import NotApplicable
 
-__all__ = ["address", "dtype_of", "dtypes", "make", "odd", "shape_of", "take", "to_list", "write"]
+__all__ = ["make", "use_stream"]
 
 
 def dtypes() -> list[str]:
@@ -15,6 +15,10 @@ def dtypes() -> list[str]:
 
 def take(x: Any, **keywords: Any) -> Array:
     return from_dlpack(x, **keywords)
+
+
+def cpu() -> str:
+    return "cpu"
 
 
 def to_list(array: Array) -> Any:

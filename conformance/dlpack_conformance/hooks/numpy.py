@@ -38,6 +38,10 @@ def take(x: Any, **keywords: Any) -> Any:
     return numpy.from_dlpack(x, **keywords)
 
 
+def cpu() -> Any:
+    return "cpu"
+
+
 def to_list(array: Any) -> Any:
     return array.tolist()
 

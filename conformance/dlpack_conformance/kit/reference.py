@@ -16,6 +16,7 @@ from dlpack_conformance.abi.capsule import (
 )
 from dlpack_conformance.abi.dlpack import (
     CPU,
+    CUDA,
     DELETER,
     DTYPES,
     IS_COPIED,
@@ -23,6 +24,7 @@ from dlpack_conformance.abi.dlpack import (
     MAJOR,
     MINOR,
     READ_ONLY,
+    ROCM,
     SUBBYTE_PADDED,
     VERSIONED,
     DLDataType,
@@ -34,6 +36,8 @@ from dlpack_conformance.kit.consumer import Imported, dtype_name
 from dlpack_conformance.kit.memory import aligned
 from dlpack_conformance.kit.values import nested, pack, pack_one, read_one, row_major
 
+# The current stream of each device in use besides the CPU: host memory by another name.
+STREAMS: dict[int, int] = {}
 MOST_AXES = 64
 ADDRESSES = 1 << 62  # more bytes than a program has
 
@@ -50,9 +54,10 @@ class Array:
         *,
         readonly: bool = False,
         owner: Any = None,
+        device: tuple[int, int] = (CPU, 0),
     ) -> None:
         self.address, self.dtype, self.readonly, self.owner = address, dtype, readonly, owner
-        self.shape, self.strides = tuple(shape), tuple(strides)
+        self.shape, self.strides, self.device = tuple(shape), tuple(strides), device
 
     def to_list(self) -> Any:
         return nested(lambda i: read_one(self.address, i, self.dtype), self.shape, self.strides)
@@ -68,11 +73,13 @@ class Array:
         elements = self.to_list()
         for _ in self.shape[1:]:
             elements = [element for row in elements for element in row]
-        content = pack(elements if self.shape else [elements], self.dtype)
-        return Array(aligned(content), self.dtype, self.shape, row_major(self.shape))
+        return make(elements if self.shape else [elements], self.dtype, self.shape)
+
+    def __deepcopy__(self, _memo: object) -> "Array":
+        return self.copied()
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (CPU, 0)
+        return self.device
 
     def __dlpack__(
         self,
@@ -114,7 +121,7 @@ class Export:
         extents = c_int64 * len(array.shape)
         tensor = self.managed.dl_tensor
         tensor.data = array.address if math.prod(array.shape) else None
-        tensor.device = DLDevice(CPU, 0)
+        tensor.device = DLDevice(*array.device)
         tensor.ndim = len(array.shape)
         tensor.dtype = DLDataType(*DTYPES[array.dtype], 1)
         tensor.shape = extents(*array.shape)
@@ -158,12 +165,20 @@ class Owner:
         self.imported.delete()
 
 
+def use_stream(kind: int, default: bool) -> int:
+    """Uses devices of this type from now on, by the default stream or by another."""
+    STREAMS[kind] = {CUDA: 1, ROCM: 0}[kind] if default else 7
+    return STREAMS[kind]
+
+
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    if x.__dlpack_device__()[0] != CPU and device is None:
-        raise BufferError(f"device {x.__dlpack_device__()} is not the CPU")
+    kind, _number = x.__dlpack_device__()
+    if kind != CPU and kind not in STREAMS and device is None:
+        raise BufferError(f"device {x.__dlpack_device__()} is neither the CPU nor in use")
     if device not in (None, "cpu"):
         raise ValueError('device is None or "cpu"')
-    asked: dict[str, Any] = {"max_version": (MAJOR, MINOR)}
+    stream = {"stream": STREAMS[kind]} if kind in STREAMS and device is None else {}
+    asked: dict[str, Any] = {"max_version": (MAJOR, MINOR), **stream}
     asked |= {} if copy is None else {"copy": copy}
     asked |= {} if device is None else {"dl_device": (CPU, 0)}
     try:
@@ -172,7 +187,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         # A producer of before 2023.12. It may copy, so that copy=False cannot be kept.
         if copy is False or device is not None:
             raise
-        capsule = x.__dlpack__()
+        capsule = x.__dlpack__(**stream)
     imported = Imported(capsule)
     imported.take()
     owner = Owner(imported)
@@ -184,8 +199,8 @@ def read(imported: Imported, owner: Any) -> Array:
     """The tensor as an array; what it cannot be is refused before its memory is read."""
     if imported.versioned and imported.managed.version.major != MAJOR:
         raise BufferError(f"DLPack {imported.version} has another layout")
-    if imported.device[0] != CPU:
-        raise BufferError(f"device {imported.device} is not the CPU")
+    if imported.device[0] not in (CPU, *STREAMS):
+        raise BufferError(f"device {imported.device} is neither the CPU nor in use")
     dtype = dtype_name(*imported.dtype)
     bits = imported.dtype[1]
     if bits < 8 and imported.flags & SUBBYTE_PADDED:
@@ -203,7 +218,8 @@ def read(imported: Imported, owner: Any) -> Array:
     if math.prod(shape) and not imported.tensor.data:
         raise BufferError("elements without memory")
     readonly = bool(imported.flags & READ_ONLY)
-    return Array(imported.address, dtype, shape, strides, readonly=readonly, owner=owner)
+    layout = (imported.address, dtype, shape, strides)
+    return Array(*layout, readonly=readonly, owner=owner, device=imported.device)
 
 
 def make(
