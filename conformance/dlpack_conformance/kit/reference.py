@@ -3,11 +3,14 @@
 import ctypes
 import math
 from collections.abc import Sequence
-from ctypes import c_int64, c_void_p
+from ctypes import POINTER, byref, c_int64, c_void_p, py_object
 from typing import Any
 
 from dlpack_conformance.abi.capsule import (
     CAPSULE_DESTRUCTOR,
+    Py_IncRef,
+    PyCapsule_GetPointer,
+    PyCapsule_IsValid,
     PyCapsule_New,
     dying_capsule_is_valid,
     dying_capsule_pointer,
@@ -31,19 +34,32 @@ from dlpack_conformance.abi.dlpack import (
     DLDevice,
     DLManagedTensor,
     DLManagedTensorVersioned,
+    DLTensor,
+)
+from dlpack_conformance.abi.exchange import (
+    ATTRIBUTE,
+    CURRENT_WORK_STREAM,
+    EXCHANGE_API,
+    FROM_PY_OBJECT,
+    DLPackExchangeAPI,
+    DLPackExchangeAPIHeader,
 )
 from dlpack_conformance.kit.consumer import Imported, dtype_name
 from dlpack_conformance.kit.memory import aligned
+from dlpack_conformance.kit.table import make_table, table_capsule
 from dlpack_conformance.kit.values import nested, pack, pack_one, read_one, row_major
 
 # The current stream of each device in use besides the CPU: host memory by another name.
 STREAMS: dict[int, int] = {}
 MOST_AXES = 64
 ADDRESSES = 1 << 62  # more bytes than a program has
+LARGEST = 1 << 32  # bytes that the table allocates
 
 
 class Array:
     """Elements at an address, which `owner` keeps there."""
+
+    __dlpack_c_exchange_api__: Any
 
     def __init__(
         self,
@@ -58,6 +74,7 @@ class Array:
     ) -> None:
         self.address, self.dtype, self.readonly, self.owner = address, dtype, readonly, owner
         self.shape, self.strides, self.device = tuple(shape), tuple(strides), device
+        self.c_shape, self.c_strides = c_extents(self.shape), c_extents(self.strides)
 
     def to_list(self) -> Any:
         return nested(lambda i: read_one(self.address, i, self.dtype), self.shape, self.strides)
@@ -70,13 +87,15 @@ class Array:
         ctypes.memmove(self.address, content, len(content))
 
     def copied(self) -> "Array":
+        _, elements = self.__reduce__()
+        return make(*elements)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How copy and pickle make another."""
         elements = self.to_list()
         for _ in self.shape[1:]:
             elements = [element for row in elements for element in row]
-        return make(elements if self.shape else [elements], self.dtype, self.shape)
-
-    def __deepcopy__(self, _memo: object) -> "Array":
-        return self.copied()
+        return make, (elements if self.shape else [elements], self.dtype, self.shape)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.device
@@ -105,6 +124,23 @@ class Array:
         return export(array, versioned, flags)
 
 
+def c_extents(extents: Sequence[int]) -> Any:
+    return (c_int64 * len(extents))(*extents)
+
+
+def describe(array: Array, tensor: DLTensor) -> None:
+    """Fills a tensor, whose shape and strides are the array's."""
+    if array.dtype not in DTYPES:
+        raise BufferError(f"DLPack has no word for {array.dtype}")
+    tensor.data = array.address if math.prod(array.shape) else None
+    tensor.device = DLDevice(*array.device)
+    tensor.ndim = len(array.shape)
+    tensor.dtype = DLDataType(*DTYPES[array.dtype], 1)
+    tensor.shape = ctypes.cast(array.c_shape, POINTER(c_int64))
+    tensor.strides = ctypes.cast(array.c_strides, POINTER(c_int64))
+    tensor.byte_offset = 0
+
+
 class Export:
     """A managed tensor, which keeps itself until its deleter is called."""
 
@@ -118,14 +154,7 @@ class Export:
             self.managed.flags = flags
         self.deleter = DELETER(self.delete)
         self.managed.deleter = ctypes.cast(self.deleter, c_void_p)
-        extents = c_int64 * len(array.shape)
-        tensor = self.managed.dl_tensor
-        tensor.data = array.address if math.prod(array.shape) else None
-        tensor.device = DLDevice(*array.device)
-        tensor.ndim = len(array.shape)
-        tensor.dtype = DLDataType(*DTYPES[array.dtype], 1)
-        tensor.shape = extents(*array.shape)
-        tensor.strides = extents(*array.strides)
+        describe(array, self.managed.dl_tensor)
         Export.alive.add(self)
 
     def delete(self, _managed: int) -> None:
@@ -172,6 +201,9 @@ def use_stream(kind: int, default: bool) -> int:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    table = table_of(type(x))
+    if table is not None and device is None and copy is None:
+        return from_table(table, x)
     kind, _number = x.__dlpack_device__()
     if kind != CPU and kind not in STREAMS and device is None:
         raise BufferError(f"device {x.__dlpack_device__()} is neither the CPU nor in use")
@@ -188,11 +220,17 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         if copy is False or device is not None:
             raise
         capsule = x.__dlpack__(**stream)
+    array, flags = adopt(capsule)
+    return array.copied() if copy and not flags & IS_COPIED else array
+
+
+def adopt(capsule: Any) -> tuple[Array, int]:
+    """The array of a capsule's tensor, which is deleted if it cannot be one, and its flags."""
     imported = Imported(capsule)
     imported.take()
     owner = Owner(imported)
     array = read(imported, owner)
-    return array.copied() if copy and not imported.flags & IS_COPIED else array
+    return array, imported.flags
 
 
 def read(imported: Imported, owner: Any) -> Array:
@@ -235,3 +273,84 @@ def make(
     strides = row_major(shape) if strides is None else strides
     address = aligned(pack(values, dtype)) + DTYPES[dtype][1] * offset // 8
     return Array(address, dtype, shape, strides, readonly=readonly)
+
+
+def table_of(kind: Any) -> DLPackExchangeAPI | None:
+    """Of a type, if it has one of this major version."""
+    capsule = getattr(kind, ATTRIBUTE, None)
+    if not PyCapsule_IsValid(capsule, EXCHANGE_API):
+        return None
+    address = PyCapsule_GetPointer(capsule, EXCHANGE_API)
+    while address:
+        header = DLPackExchangeAPIHeader.from_address(address)
+        if header.version.major == MAJOR:
+            return DLPackExchangeAPI.from_address(address)
+        address = header.prev_api
+    return None
+
+
+def from_table(table: DLPackExchangeAPI, x: Any) -> Array:
+    managed, stream = c_void_p(), c_void_p()
+    FROM_PY_OBJECT(table.managed_tensor_from_py_object_no_sync)(id(x), byref(managed))
+    array, _flags = adopt(PyCapsule_New(managed.value, VERSIONED, None))
+    kind, number = array.device
+    if kind != CPU:
+        CURRENT_WORK_STREAM(table.current_work_stream)(kind, number, byref(stream))
+        STREAMS[kind] = stream.value or 0
+    return array
+
+
+def checked(address: int) -> Array:
+    """The object at this address."""
+    x = ctypes.cast(address, py_object).value
+    if not isinstance(x, Array):
+        raise TypeError(f"{type(x)} is no Array")
+    return x
+
+
+def api_allocate(prototype: Any, out: Any, context: Any, set_error: Any) -> int:
+    wanted = prototype.contents
+    try:
+        dtype = dtype_name(wanted.dtype.code, wanted.dtype.bits, wanted.dtype.lanes)
+        shape = wanted.shape[: wanted.ndim] if wanted.ndim else []
+        if min(shape, default=0) < 0:
+            raise ValueError(f"shape {shape}")
+        if wanted.device.device_type not in (CPU, *STREAMS):
+            raise BufferError(f"device type {wanted.device.device_type}")
+        if math.prod(shape) * DTYPES[dtype][1] >= 8 * LARGEST:
+            raise MemoryError(f"shape {shape}")
+        address = aligned(bytes((math.prod(shape) * DTYPES[dtype][1] + 7) // 8))
+        device = wanted.device.device_type, wanted.device.device_id
+        array = Array(address, dtype, shape, row_major(shape), device=device)
+        out[0] = ctypes.addressof(Export(array, True, 0).managed)
+        return 0
+    except Exception as error:
+        set_error(context, type(error).__name__.encode(), str(error).encode())
+        return -1
+
+
+def api_from_object(x: int, out: Any) -> None:
+    array = checked(x)
+    flags = READ_ONLY if array.readonly else 0
+    out[0] = ctypes.addressof(Export(array, True, flags).managed)
+
+
+def api_to_object(managed: int, out: Any) -> None:
+    array, _flags = adopt(PyCapsule_New(managed, VERSIONED, None))
+    Py_IncRef(array)
+    out[0] = id(array)
+
+
+def api_lend(x: int, out: Any) -> None:
+    describe(checked(x), out.contents)
+
+
+def api_work_stream(kind: int, number: int, out: Any) -> None:
+    if kind != CPU and kind not in STREAMS:
+        raise BufferError(f"device ({kind}, {number}) is neither the CPU nor in use")
+    out[0] = STREAMS.get(kind)
+
+
+API: dict[str, Any] = {"allocate": api_allocate, "from_object": api_from_object}
+API |= {"to_object": api_to_object, "lend": api_lend, "work_stream": api_work_stream}
+Array.__dlpack_c_exchange_api__ = table_capsule(make_table(**API))

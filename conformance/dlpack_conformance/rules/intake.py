@@ -146,7 +146,7 @@ def device_none(lib: Library) -> None:
     equal("device", (CPU, 0), device_of(lib.take(Producer())))
 
 
-@rule("DL407", "must", "array API 2025.12, from_dlpack, device", "c", since="2023.12")
+@rule("DL407", "should", "array API 2025.12, from_dlpack, device", "c", since="2023.12")
 def device_cpu(lib: Library) -> None:
     """There is a `device` with which the result is in memory that the interpreter can read.
 
@@ -374,8 +374,11 @@ def unsupported_device(lib: Library) -> None:
 
 @rule("DL426", "derived", "python_spec, Semantics", "c")
 def unsupported_device_untouched(lib: Library) -> None:
-    """A device that there is not is refused, and the memory is not read."""
-    refused(lib, on_device(99, unreadable()))
+    """Memory of a device that it cannot use is not read: this has an address that cannot be."""
+    for kind in (99, EXT_DEV, CUDA):
+        array, error = outcome(lib, on_device(kind, unreadable()))
+        if error is None and device_of(array)[0] == CPU:
+            raise Broken(f"a refusal, or an array on device type {kind}", "an array on the CPU")
 
 
 @rule("DL427", "derived", "dlpack.h, DLDevice", "c")
