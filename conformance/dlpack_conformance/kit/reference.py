@@ -59,7 +59,7 @@ LARGEST = 1 << 32  # bytes that the table allocates
 class Array:
     """Elements at an address, which `owner` keeps there."""
 
-    __dlpack_c_exchange_api__: Any
+    __dlpack_c_exchange_api__: Any = None  # the capsule is made at the end of this file
 
     def __init__(
         self,

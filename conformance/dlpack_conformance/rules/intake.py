@@ -1,5 +1,6 @@
 """DL4xx: `from_dlpack`, what a consumer does with the two methods."""
 
+import contextlib
 import copy as copying
 import ctypes
 import gc
@@ -33,6 +34,7 @@ from dlpack_conformance.kit.odd_producers import (
     Returning,
 )
 from dlpack_conformance.kit.producer import Producer
+from dlpack_conformance.kit.streams import current_stream
 from dlpack_conformance.library import Library
 from dlpack_conformance.rule import Broken, NotApplicable, Report, rule
 
@@ -83,11 +85,7 @@ def on_device(kind: int, address: int | None = None) -> Recording:
 
 def stream_passed(lib: Any, kind: int, default: bool) -> tuple[int, Any]:
     """(the current stream, the one passed) for a tensor of the kit's own on such a device."""
-    try:
-        current = lib.use_stream(kind, default)
-    except NotApplicable as reason:
-        raise NotApplicable(f"not run here: {reason}") from None
-    x = on_device(kind)
+    current, x = current_stream(lib, kind, default), on_device(kind)
     takes(lib, x)
     return current, x.calls[-1].get("stream")
 
@@ -317,12 +315,12 @@ def asks_device_first(lib: Library) -> None:
     """
     x = on_device(CPU)
     outcome(lib, x)
-    passed = [x]
-    if "use_stream" in dir(lib.hooks):
-        lib.use_stream(CUDA, False)
-        passed.append(on_device(CUDA))
-        outcome(lib, passed[-1])
-    passed = [x for x in passed if any(call.get("stream") is not None for call in x.calls)]
+    asked = [x]
+    with contextlib.suppress(NotApplicable):
+        current_stream(lib, CUDA, False)
+        asked.append(on_device(CUDA))
+        outcome(lib, asked[-1])
+    passed = [x for x in asked if any(call.get("stream") is not None for call in x.calls)]
     if not passed:
         raise NotApplicable("passes no stream on the CPU; devices with streams are not run here")
     for x in passed:
