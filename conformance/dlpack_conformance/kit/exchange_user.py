@@ -32,17 +32,17 @@ from dlpack_conformance.abi.exchange import (
 )
 from dlpack_conformance.kit.consumer import Imported
 from dlpack_conformance.kit.judge import text
-from dlpack_conformance.kit.memory import unreadable
 from dlpack_conformance.kit.producer import Producer
+from dlpack_conformance.kit.values import row_major
 from dlpack_conformance.rule import Broken, NotApplicable
 
 
 def attribute_of(lib: Any) -> Any:
     """What the type of the library's arrays has by the name of the exchange API."""
-    try:
-        return getattr(type(lib.make([1.0, 2.0])), ATTRIBUTE)
-    except AttributeError:
-        raise NotApplicable("offers no exchange API, which is optional") from None
+    attribute = getattr(type(lib.make([1.0, 2.0])), ATTRIBUTE, None)
+    if attribute is None or hasattr(attribute, "__get__"):
+        raise NotApplicable("offers no exchange API on the type, which is optional")
+    return attribute
 
 
 def table_address(capsule: Any) -> int:
@@ -54,6 +54,12 @@ def table_address(capsule: Any) -> int:
 def offered(lib: Any) -> Any:
     """The table of the library."""
     return DLPackExchangeAPI.from_address(table_address(attribute_of(lib)))
+
+
+def there(function: int | None) -> int:
+    if not function:
+        raise NotApplicable("the function is NULL")
+    return function
 
 
 VISIT = CFUNCTYPE(None, POINTER(c_void_p), c_int, c_int)
@@ -86,9 +92,9 @@ def call(function: int, first: int, second: int) -> tuple[int, BaseException | N
 class Called:
     """One call: what it returned, the exception that it set, and the pointer that it wrote."""
 
-    def __init__(self, function: int, first: int) -> None:
+    def __init__(self, function: int | None, first: int) -> None:
         self.out = DLTensor()  # space for one, or for a pointer
-        self.status, self.error = call(function, first, addressof(self.out))
+        self.status, self.error = call(there(function), first, addressof(self.out))
 
     @property
     def said(self) -> str:
@@ -123,11 +129,9 @@ def object_from(table: Any, x: Producer) -> Any:
 
 def lent_by(table: Any, x: Any, fill: int = 0) -> Any:
     """A borrowed tensor, in memory that was filled with this byte."""
-    if not table.dltensor_from_py_object_no_sync:
-        raise NotApplicable("lends no tensors: dltensor_from_py_object_no_sync is NULL")
-    tensor = DLTensor()
+    lend, tensor = there(table.dltensor_from_py_object_no_sync), DLTensor()
     ctypes.memset(addressof(tensor), fill, ctypes.sizeof(tensor))
-    status, error = call(table.dltensor_from_py_object_no_sync, id(x), addressof(tensor))
+    status, error = call(lend, id(x), addressof(tensor))
     if status or error:
         raise Broken("0", f"{status}, {error and text(error)}")
     return tensor
@@ -135,26 +139,34 @@ def lent_by(table: Any, x: Any, fill: int = 0) -> Any:
 
 def work_stream(table: Any, kind: int, number: int = 0) -> tuple[int | None, int | None, Any]:
     """(status, stream, exception): with an exception the status is not seen."""
-    out = c_void_p(0xDEAD)
+    out, function = c_void_p(0xDEAD), there(table.current_work_stream)
     try:
-        status = CURRENT_WORK_STREAM(table.current_work_stream)(kind, number, byref(out))
+        status = CURRENT_WORK_STREAM(function)(kind, number, byref(out))
     except BaseException as error:
         return None, out.value, error
     return status, out.value, None
 
 
 class Allocated:
-    """One call of the allocator; what of the prototype is not to be used is poison."""
+    """One call of the allocator; with `poison` for what it is not to use of the prototype."""
 
-    def __init__(self, table: Any, shape: list[int], dtype: Any = DTYPES["float32"]) -> None:
+    def __init__(
+        self,
+        table: Any,
+        shape: list[int],
+        dtype: Any = DTYPES["float32"],
+        poison: int | None = None,
+    ) -> None:
         self.said: list[tuple[Any, Any, Any]] = []  # what SetError got
         prototype, self.out, context = DLTensor(), c_void_p(), 0xC0
-        prototype.data = prototype.byte_offset = unreadable()
-        prototype.strides = ctypes.cast(unreadable(), POINTER(c_int64))
+        prototype.strides = (c_int64 * len(shape))(*row_major(shape))
+        if poison is not None:
+            prototype.data = prototype.byte_offset = poison
+            prototype.strides = ctypes.cast(poison, POINTER(c_int64))
         prototype.shape, prototype.ndim = (c_int64 * len(shape))(*shape), len(shape)
         prototype.dtype, prototype.device = DLDataType(*dtype, 1), DLDevice(CPU, 0)
         set_error = SET_ERROR(lambda *said: self.said.append(said))
-        allocator = ALLOCATOR(table.managed_tensor_allocator)
+        allocator = ALLOCATOR(there(table.managed_tensor_allocator))
         self.status = allocator(byref(prototype), byref(self.out), context, set_error)
 
     def tensor(self) -> Imported:

@@ -162,6 +162,8 @@ def device_cpu(lib: Library) -> None:
 def device_cpu_no_copy(lib: Library) -> None:
     """If that needs a copy and `copy=False`, it is an exception: ValueError by the description of
     `device`, BufferError by that of `copy`; either passes."""
+    if isinstance(outcome(lib, Producer(), copy=False)[1], TypeError):
+        raise NotApplicable("no keyword copy")
     array, error = outcome(lib, Remote(), device=lib.cpu(), copy=False)
     if not isinstance(error, ValueError | BufferError):
         raise Broken("ValueError or BufferError", array if error is None else text(error))
@@ -283,7 +285,7 @@ def typeerror_not_hidden(lib: Library) -> None:
     link, seen = error, list[str]()
     while link is not None and len(seen) < 8:
         seen.append(text(link))
-        link = link.__cause__ or link.__context__
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
     if not any("from inside: 418" in each for each in seen):
         raise Broken("TypeError: from inside: 418", seen or array)
 
