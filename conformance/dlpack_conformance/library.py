@@ -3,7 +3,8 @@
 A verb is a plain function of a hooks module: `hooks/numpy.py`, or the file of `--hooks`. It stands
 alone (it uses the module's imports and other functions, no state), since `--rule ID` prints it.
 What a library has not got, its hooks leave out: then the rule is not applicable. A verb that
-cannot do one thing (`make` without strides) raises NotApplicable for it.
+cannot do one thing (`make` without strides) raises NotApplicable for it. Any object with verbs as
+attributes can stand for the module: the tests of the kit make libraries with a planted fault so.
 
 dtypes are named as in the array API and ml_dtypes (abi/dlpack.py has the table). Elements are
 Python's bool, int, float and complex; those of float8, float6 and float4 their codes, ints.
@@ -57,6 +58,7 @@ Arrow. A type is a kit.arrow_field.Field: a tree of format strings.
 import importlib
 import importlib.metadata
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -67,7 +69,7 @@ from dlpack_conformance.rule import NotApplicable, Rule
 class Library:
     """Verbs by attribute: `lib.make` is the hook of that name."""
 
-    def __init__(self, name: str, hooks: ModuleType) -> None:
+    def __init__(self, name: str, hooks: Any) -> None:
         self.name, self.hooks = name, hooks
 
     def __getattr__(self, verb: str) -> Any:
@@ -85,11 +87,13 @@ class Library:
 
     @property
     def version(self) -> str:
-        """Of the distribution, or of the module; empty if neither says it."""
+        """As the module says it, or its distribution."""
+        package = self.name.partition(".")[0]
+        said = getattr(sys.modules.get(package), "__version__", None)
         try:
-            return importlib.metadata.version(self.name)
+            return str(said or importlib.metadata.version(package))
         except importlib.metadata.PackageNotFoundError:
-            return str(getattr(importlib.import_module(self.name), "__version__", ""))
+            return "of no version"
 
 
 def load(name: str, hooks: str | None = None) -> Library:

@@ -89,6 +89,18 @@ def test_plugin_does_nothing_unless_asked(pytest_run, tmp_path):
     assert pytest_run("--pyargs", "dlpack_conformance").returncode == 5  # nothing collected
 
 
+def test_plugin_lives_beside_array_api_tests(pytest_run, tmp_path):
+    """Two plugins with one option's name end pytest: these are its conftest's options."""
+    names = ["xfails-file", "skips-file", "max-examples", "disable-extension", "disable-deadline"]
+    lines = [f"    parser.addoption('--{name}')\n" for name in names]
+    (tmp_path / "conftest.py").write_text("def pytest_addoption(parser):\n" + "".join(lines))
+    done = pytest_run(
+        "--pyargs", "dlpack_conformance", "--dlpack-module", REFERENCE, "-k", "DL101",
+        "--max-examples", "1",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_every_option_has_the_prefix():
     text = (HERE.parent / "dlpack_conformance" / "plugin.py").read_text()
     options = re.findall(r'addoption\(\s*f?"([^"]*)"', text)

@@ -1,8 +1,7 @@
-"""PyCapsule and the exception in flight, by Python's own C functions."""
+"""PyCapsule and the exception that is set, by Python's own C functions."""
 
 import ctypes
-from ctypes import PYFUNCTYPE, byref, c_char_p, c_int, c_void_p, py_object, sizeof
-from typing import Any
+from ctypes import PYFUNCTYPE, byref, c_char_p, c_int, c_void_p, cast, py_object, sizeof
 
 # A library object with prototypes of its own: those of ctypes.pythonapi belong to everyone.
 python = ctypes.PyDLL(None, handle=ctypes.pythonapi._handle)
@@ -49,25 +48,21 @@ Py_DecRef = python.Py_DecRef
 Py_DecRef.restype = None
 Py_DecRef.argtypes = [py_object]
 
+# Without argtypes: ctypes would call their methods, and a call with an exception set is an error.
 PyErr_Fetch = python.PyErr_Fetch
 PyErr_Fetch.restype = None
-PyErr_Fetch.argtypes = [c_void_p, c_void_p, c_void_p]
-
-PyErr_Restore = python.PyErr_Restore
-PyErr_Restore.restype = None
-PyErr_Restore.argtypes = [c_void_p, c_void_p, c_void_p]
-
-# Made before there is an exception: a call from Python with one in flight is a SystemError.
 in_flight = (c_void_p * 3)()
 in_flight_parts = [byref(in_flight, part * sizeof(c_void_p)) for part in range(3)]
 
 
-def set_aside_exception() -> tuple[Any, ...]:
-    """What a callback calls first: a consumer may run it with an exception set."""
+def take_exception_away() -> str | None:
+    """The text of the exception that is set, and none is set any more: a callback calls this first.
+
+    C code may run a deleter while an exception is set. ctypes can neither run Python then nor put
+    the exception back, so that the caller fails without one, which is a SystemError.
+    """
     PyErr_Fetch(*in_flight_parts)
-    return tuple(in_flight)
-
-
-def put_back_exception(exception: tuple[Any, ...]) -> None:
-    """What a callback calls last."""
-    PyErr_Restore(*exception)
+    kind, value, _ = (cast(part, py_object) if part else None for part in in_flight)
+    if kind is None:
+        return None
+    return f"{kind.value.__name__}: {'' if value is None else value.value}"

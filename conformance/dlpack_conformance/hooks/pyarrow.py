@@ -24,6 +24,8 @@ def make(
     offset: int = 0,
     readonly: bool = False,
 ) -> Any:
+    if min(strides or [0]) < 0:
+        raise NotApplicable("no negative strides")
     array = numpy.array(values, dtype)[offset:]
     shape = (len(values),) if shape is None else shape
     if strides is None:

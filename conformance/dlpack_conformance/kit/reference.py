@@ -14,8 +14,7 @@ from dlpack_conformance.abi.capsule import (
     PyCapsule_New,
     dying_capsule_is_valid,
     dying_capsule_pointer,
-    put_back_exception,
-    set_aside_exception,
+    take_exception_away,
 )
 from dlpack_conformance.abi.dlpack import (
     CPU,
@@ -158,9 +157,8 @@ class Export:
         Export.alive.add(self)
 
     def delete(self, _managed: int) -> None:
-        exception = set_aside_exception()
+        take_exception_away()
         Export.alive.discard(self)
-        put_back_exception(exception)
 
 
 def export(array: Array, versioned: bool, flags: int) -> Any:
@@ -172,12 +170,11 @@ def export(array: Array, versioned: bool, flags: int) -> Any:
 
 
 def delete_untaken(capsule: int, name: bytes) -> None:
-    exception = set_aside_exception()
+    take_exception_away()
     if dying_capsule_is_valid(capsule, name):
         managed = dying_capsule_pointer(capsule, name)
         kind: Any = DLManagedTensorVersioned if name == VERSIONED else DLManagedTensor
         DELETER(kind.from_address(managed).deleter)(managed)
-    put_back_exception(exception)
 
 
 delete_untaken_legacy = CAPSULE_DESTRUCTOR(lambda capsule: delete_untaken(capsule, LEGACY))
