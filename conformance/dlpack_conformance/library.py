@@ -38,6 +38,10 @@ DLPack, producers:
 DLPack, consumers:
     take(x, **keywords)       the library's from_dlpack: `device` and `copy`, if given, as they are
     views(array)              arrays that share its memory; left out where there are none
+    cpu()                     what `device` is for memory that the interpreter reads
+    use_stream(kind, default) makes a stream of such a device (kDLCUDA, kDLROCM) the current one,
+                              the default or another, and returns the number by which the array
+                              API names it; left out where there is no such device
 
 The C exchange API is looked up on `type(make([1.0]))`.
 

@@ -48,6 +48,14 @@ dying_capsule_pointer = python["PyCapsule_GetPointer"]
 dying_capsule_pointer.restype = c_void_p
 dying_capsule_pointer.argtypes = [c_void_p, c_char_p]
 
+Py_IncRef = python.Py_IncRef
+Py_IncRef.restype = None
+Py_IncRef.argtypes = [py_object]
+
+Py_DecRef = python.Py_DecRef
+Py_DecRef.restype = None
+Py_DecRef.argtypes = [py_object]
+
 # Without argtypes: ctypes would call their methods, and a call with an exception set is an error.
 PyErr_Fetch = python.PyErr_Fetch
 PyErr_Fetch.restype = None

@@ -4,6 +4,7 @@ from ctypes import CFUNCTYPE, POINTER, PYFUNCTYPE, Structure, c_char_p, c_int, c
 
 from dlpack_conformance.abi.dlpack import DLPackVersion, DLTensor
 
+ATTRIBUTE, OLD_ATTRIBUTE = "__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__"
 EXCHANGE_API = b"dlpack_exchange_api"
 
 SET_ERROR = CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)

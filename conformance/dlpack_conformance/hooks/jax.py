@@ -44,6 +44,10 @@ def take(x: Any, **keywords: Any) -> Any:
     return jax.numpy.from_dlpack(x, **keywords)
 
 
+def cpu() -> Any:
+    return jax.devices("cpu")[0]
+
+
 def to_list(array: Any) -> Any:
     array = numpy.asarray(array)
     return (

@@ -4,13 +4,20 @@ from typing import Any
 
 from dlpack_conformance.abi.dlpack import CUDA, DTYPES
 from dlpack_conformance.kit.memory import aligned
-from dlpack_conformance.kit.reference import Array, Scattered, Static, from_dlpack, late_array, make
+from dlpack_conformance.kit.reference import (
+    Array,
+    Scattered,
+    Static,
+    from_dlpack,
+    late_array,
+    make,
+    use_stream,
+)
 from dlpack_conformance.kit.streams import Streams
 from dlpack_conformance.kit.values import pack
 from dlpack_conformance.rule import NotApplicable
 
-__all__ = ["address", "dtype_of", "dtypes", "late_array", "make", "odd", "shape_of", "take"]
-__all__ += ["device_array", "static_array", "to_list", "views", "write"]
+__all__ = ["late_array", "make", "use_stream"]
 
 
 def dtypes() -> list[str]:
@@ -19,6 +26,10 @@ def dtypes() -> list[str]:
 
 def take(x: Any, **keywords: Any) -> Array:
     return from_dlpack(x, **keywords)
+
+
+def cpu() -> str:
+    return "cpu"
 
 
 def to_list(array: Array) -> Any:
@@ -43,15 +54,11 @@ def write(array: Array, value: Any) -> None:
 
 def views(array: Array) -> list[Array]:
     """The same elements, and the last axis backwards."""
+    last = (array.shape[-1] - 1) * array.strides[-1] * DTYPES[array.dtype][1] // 8
+    backwards = (*array.strides[:-1], -array.strides[-1])
     return [
         Array(array.address, array.dtype, array.shape, array.strides, owner=array.owner),
-        Array(
-            array.address + DTYPES[array.dtype][1] // 8 * (array.shape[-1] - 1) * array.strides[-1],
-            array.dtype,
-            array.shape,
-            (*array.strides[:-1], -array.strides[-1]),
-            owner=array.owner,
-        ),
+        Array(array.address + last, array.dtype, array.shape, backwards, owner=array.owner),
     ]
 
 
@@ -63,29 +70,10 @@ def static_array() -> Array:
     return Static(aligned(pack([1.0, 2.0], "float32")), "float32", (2,), (1,))
 
 
-class Odd:
+def odd(what: str) -> Array:
     """An array that DLPack cannot say."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
-
-    def __dlpack__(
-        self,
-        *,
-        stream: Any = None,
-        max_version: Any = None,
-        dl_device: Any = None,
-        copy: Any = None,
-    ) -> Any:
-        raise BufferError(f"DLPack has no word for this {self.what}")
-
-
-def odd(what: str) -> Any:
     if what == "unshared":
         return Scattered(aligned(pack([1.0, 0.0, 2.0], "float32")), "float32", (2,), (2,))
     if what in ("sparse", "meta"):
         raise NotApplicable(f"no {what} arrays")
-    return Odd(what)
+    return Array(0, what, (1,), (1,))

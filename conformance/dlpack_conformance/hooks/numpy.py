@@ -42,6 +42,10 @@ def views(array: Any) -> list[Any]:
     return [array[:], array[::-1], array.reshape(1, -1)]
 
 
+def cpu() -> Any:
+    return "cpu"
+
+
 def to_list(array: Any) -> Any:
     return array.tolist()
 

@@ -45,6 +45,10 @@ def views(array: Any) -> list[Any]:
     return [array[:], array[1:], array.reshape(1, -1)]
 
 
+def cpu() -> Any:
+    return "cpu"
+
+
 def to_list(array: Any) -> Any:
     if array.dtype.itemsize == 1 and array.dtype.is_floating_point:
         return array.view(torch.uint8).tolist()

@@ -3,11 +3,14 @@
 import ctypes
 import math
 from collections.abc import Sequence
-from ctypes import c_int64, c_void_p
+from ctypes import POINTER, byref, c_int64, c_void_p, py_object
 from typing import Any
 
 from dlpack_conformance.abi.capsule import (
     CAPSULE_DESTRUCTOR,
+    Py_IncRef,
+    PyCapsule_GetPointer,
+    PyCapsule_IsValid,
     PyCapsule_New,
     dying_capsule_is_valid,
     dying_capsule_pointer,
@@ -23,27 +26,41 @@ from dlpack_conformance.abi.dlpack import (
     MAJOR,
     MINOR,
     READ_ONLY,
+    ROCM,
     SUBBYTE_PADDED,
     VERSIONED,
     DLDataType,
     DLDevice,
     DLManagedTensor,
     DLManagedTensorVersioned,
+    DLTensor,
+)
+from dlpack_conformance.abi.exchange import (
+    ATTRIBUTE,
+    CURRENT_WORK_STREAM,
+    EXCHANGE_API,
+    FROM_PY_OBJECT,
+    DLPackExchangeAPI,
+    DLPackExchangeAPIHeader,
 )
 from dlpack_conformance.kit.consumer import Imported, dtype_name
 from dlpack_conformance.kit.memory import aligned
-from dlpack_conformance.kit.streams import Streams
+from dlpack_conformance.kit.streams import LEGACY_DEFAULT, ROCM_DEFAULT, Streams
+from dlpack_conformance.kit.table import make_table, table_capsule
 from dlpack_conformance.kit.values import nested, pack, pack_one, read_one, row_major
 
+# The current stream of each device in use besides the CPU: host memory by another name.
+STREAMS: dict[int, int] = {}
 MOST_AXES = 64
-MOST_COPIED = 1 << 32  # elements
 ADDRESSES = 1 << 62  # more bytes than a program has
+LARGEST = 1 << 32  # bytes that it allocates
 
 
 class Array:
     """Elements at an address, which `owner` keeps there."""
 
     lasting = False
+    __dlpack_c_exchange_api__: Any = None  # the capsule is made at the end of this file
 
     def __init__(
         self,
@@ -54,10 +71,11 @@ class Array:
         *,
         readonly: bool = False,
         owner: Any = None,
+        device: tuple[int, int] = (CPU, 0),
     ) -> None:
         self.address, self.dtype, self.readonly, self.owner = address, dtype, readonly, owner
-        self.shape, self.strides = tuple(shape), tuple(strides)
-        self.device = (CPU, 0)
+        self.shape, self.strides, self.device = tuple(shape), tuple(strides), device
+        self.c_shape, self.c_strides = c_extents(self.shape), c_extents(self.strides)
 
     def to_list(self) -> Any:
         return nested(lambda i: read_one(self.address, i, self.dtype), self.shape, self.strides)
@@ -70,13 +88,16 @@ class Array:
         ctypes.memmove(self.address, content, len(content))
 
     def copied(self) -> "Array":
-        if math.prod(self.shape) > MOST_COPIED:
-            raise MemoryError(f"shape {self.shape}")
+        _, elements = self.__reduce__()
+        return make(*elements)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How copy and pickle make another."""
+        check_size(self.shape, self.dtype)
         elements = self.to_list()
         for _ in self.shape[1:]:
             elements = [element for row in elements for element in row]
-        content = pack(elements if self.shape else [elements], self.dtype)
-        return Array(aligned(content), self.dtype, self.shape, row_major(self.shape))
+        return make, (elements if self.shape else [elements], self.dtype, self.shape)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.device
@@ -124,9 +145,9 @@ class DeviceArray(Array):
     """Elements on the kit's simulated device: `queue` is the stream of the last work on them."""
 
     def __init__(self, address: int, shape: Sequence[int], streams: Streams, queue: int) -> None:
-        super().__init__(address, "float32", shape, row_major(shape))
+        device = (streams.device_type, 0)
+        super().__init__(address, "float32", shape, row_major(shape), device=device)
         self.streams, self.queue = streams, queue
-        self.device = (streams.device_type, 0)
 
     def to_list(self) -> Any:
         self.streams.synchronize(self.queue)
@@ -188,6 +209,28 @@ class Static(Array):
     lasting = True
 
 
+def check_size(shape: Sequence[int], dtype: str) -> None:
+    if math.prod(shape) * DTYPES[dtype][1] >= 8 * LARGEST:
+        raise MemoryError(f"shape {shape}")
+
+
+def c_extents(extents: Sequence[int]) -> Any:
+    return (c_int64 * len(extents))(*extents)
+
+
+def describe(array: Array, tensor: DLTensor) -> None:
+    """Fills a tensor, whose shape and strides are the array's."""
+    if array.dtype not in DTYPES:
+        raise BufferError(f"DLPack has no word for {array.dtype}")
+    tensor.data = array.address if math.prod(array.shape) else None
+    tensor.device = DLDevice(*array.device)
+    tensor.ndim = len(array.shape)
+    tensor.dtype = DLDataType(*DTYPES[array.dtype], 1)
+    tensor.shape = ctypes.cast(array.c_shape, POINTER(c_int64))
+    tensor.strides = ctypes.cast(array.c_strides, POINTER(c_int64))
+    tensor.byte_offset = 0
+
+
 class Export:
     """A managed tensor, which keeps itself until its deleter is called."""
 
@@ -202,14 +245,7 @@ class Export:
         self.deleter = DELETER(self.delete)
         if not array.lasting:
             self.managed.deleter = ctypes.cast(self.deleter, c_void_p)
-        extents = c_int64 * len(array.shape)
-        tensor = self.managed.dl_tensor
-        tensor.data = array.address if math.prod(array.shape) else None
-        tensor.device = DLDevice(*array.device)
-        tensor.ndim = len(array.shape)
-        tensor.dtype = DLDataType(*DTYPES[array.dtype], 1)
-        tensor.shape = extents(*array.shape)
-        tensor.strides = extents(*array.strides)
+        describe(array, self.managed.dl_tensor)
         Export.alive.add(self)
 
     def delete(self, _managed: int) -> None:
@@ -249,12 +285,23 @@ class Owner:
         self.imported.delete()
 
 
+def use_stream(kind: int, default: bool) -> int:
+    """Uses devices of this type from now on, by the default stream or by another."""
+    STREAMS[kind] = {CUDA: LEGACY_DEFAULT, ROCM: ROCM_DEFAULT}[kind] if default else 7
+    return STREAMS[kind]
+
+
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    if x.__dlpack_device__()[0] != CPU and device is None:
-        raise BufferError(f"device {x.__dlpack_device__()} is not the CPU")
+    table = table_of(type(x))
+    if table is not None and device is None and copy is None:
+        return from_table(table, x)
+    kind, _number = x.__dlpack_device__()
+    if kind != CPU and kind not in STREAMS and device is None:
+        raise BufferError(f"device {x.__dlpack_device__()} is neither the CPU nor in use")
     if device not in (None, "cpu"):
         raise ValueError('device is None or "cpu"')
-    asked: dict[str, Any] = {"max_version": (MAJOR, MINOR)}
+    stream = {"stream": STREAMS[kind]} if kind in STREAMS and device is None else {}
+    asked: dict[str, Any] = {"max_version": (MAJOR, MINOR), **stream}
     asked |= {} if copy is None else {"copy": copy}
     asked |= {} if device is None else {"dl_device": (CPU, 0)}
     try:
@@ -263,20 +310,26 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         # A producer of before 2023.12. It may copy, so that copy=False cannot be kept.
         if copy is False or device is not None:
             raise
-        capsule = x.__dlpack__()
+        capsule = x.__dlpack__(**stream)
+    array, flags = adopt(capsule)
+    return array.copied() if copy and not flags & IS_COPIED else array
+
+
+def adopt(capsule: Any) -> tuple[Array, int]:
+    """The array of a capsule's tensor, which is deleted if it cannot be one, and its flags."""
     imported = Imported(capsule)
     imported.take()
     owner = Owner(imported)
     array = read(imported, owner)
-    return array.copied() if copy and not imported.flags & IS_COPIED else array
+    return array, imported.flags
 
 
 def read(imported: Imported, owner: Any) -> Array:
     """The tensor as an array; what it cannot be is refused before its memory is read."""
     if imported.versioned and imported.managed.version.major != MAJOR:
         raise BufferError(f"DLPack {imported.version} has another layout")
-    if imported.device[0] != CPU:
-        raise BufferError(f"device {imported.device} is not the CPU")
+    if imported.device[0] not in (CPU, *STREAMS):
+        raise BufferError(f"device {imported.device} is neither the CPU nor in use")
     dtype = dtype_name(*imported.dtype)
     bits = imported.dtype[1]
     if bits < 8 and imported.flags & SUBBYTE_PADDED:
@@ -294,7 +347,8 @@ def read(imported: Imported, owner: Any) -> Array:
     if math.prod(shape) and not imported.tensor.data:
         raise BufferError("elements without memory")
     readonly = bool(imported.flags & READ_ONLY)
-    return Array(imported.address, dtype, shape, strides, readonly=readonly, owner=owner)
+    layout = (imported.address, dtype, shape, strides)
+    return Array(*layout, readonly=readonly, owner=owner, device=imported.device)
 
 
 def make(
@@ -310,3 +364,83 @@ def make(
     strides = row_major(shape) if strides is None else strides
     address = aligned(pack(values, dtype)) + DTYPES[dtype][1] * offset // 8
     return Array(address, dtype, shape, strides, readonly=readonly)
+
+
+def table_of(kind: Any) -> DLPackExchangeAPI | None:
+    """Of a type, if it has one of this major version."""
+    capsule = getattr(kind, ATTRIBUTE, None)
+    if not PyCapsule_IsValid(capsule, EXCHANGE_API):
+        return None
+    address = PyCapsule_GetPointer(capsule, EXCHANGE_API)
+    while address:
+        header = DLPackExchangeAPIHeader.from_address(address)
+        if header.version.major == MAJOR:
+            return DLPackExchangeAPI.from_address(address)
+        address = header.prev_api
+    return None
+
+
+def from_table(table: DLPackExchangeAPI, x: Any) -> Array:
+    managed, stream = c_void_p(), c_void_p()
+    FROM_PY_OBJECT(table.managed_tensor_from_py_object_no_sync)(id(x), byref(managed))
+    array, _flags = adopt(PyCapsule_New(managed.value, VERSIONED, None))
+    kind, number = array.device
+    if kind != CPU:
+        CURRENT_WORK_STREAM(table.current_work_stream)(kind, number, byref(stream))
+        STREAMS[kind] = stream.value or 0
+    return array
+
+
+def checked(address: int) -> Array:
+    """The object at this address."""
+    x = ctypes.cast(address, py_object).value
+    if not isinstance(x, Array):
+        raise TypeError(f"{type(x)} is no Array")
+    return x
+
+
+def api_allocate(prototype: Any, out: Any, context: Any, set_error: Any) -> int:
+    wanted = prototype.contents
+    try:
+        dtype = dtype_name(wanted.dtype.code, wanted.dtype.bits, wanted.dtype.lanes)
+        shape = wanted.shape[: wanted.ndim] if wanted.ndim else []
+        if min(shape, default=0) < 0:
+            raise ValueError(f"shape {shape}")
+        if wanted.device.device_type not in (CPU, *STREAMS):
+            raise BufferError(f"device type {wanted.device.device_type}")
+        check_size(shape, dtype)
+        address = aligned(bytes((math.prod(shape) * DTYPES[dtype][1] + 7) // 8))
+        device = wanted.device.device_type, wanted.device.device_id
+        array = Array(address, dtype, shape, row_major(shape), device=device)
+        out[0] = ctypes.addressof(Export(array, True, 0).managed)
+        return 0
+    except Exception as error:
+        set_error(context, type(error).__name__.encode(), str(error).encode())
+        return -1
+
+
+def api_from_object(x: int, out: Any) -> None:
+    array = checked(x)
+    flags = READ_ONLY if array.readonly else 0
+    out[0] = ctypes.addressof(Export(array, True, flags).managed)
+
+
+def api_to_object(managed: int, out: Any) -> None:
+    array, _flags = adopt(PyCapsule_New(managed, VERSIONED, None))
+    Py_IncRef(array)
+    out[0] = id(array)
+
+
+def api_lend(x: int, out: Any) -> None:
+    describe(checked(x), out.contents)
+
+
+def api_work_stream(kind: int, number: int, out: Any) -> None:
+    if kind != CPU and kind not in STREAMS:
+        raise BufferError(f"device ({kind}, {number}) is neither the CPU nor in use")
+    out[0] = STREAMS.get(kind)
+
+
+API: dict[str, Any] = {"allocate": api_allocate, "from_object": api_from_object}
+API |= {"to_object": api_to_object, "lend": api_lend, "work_stream": api_work_stream}
+Array.__dlpack_c_exchange_api__ = table_capsule(make_table(**API))

@@ -1,12 +1,15 @@
-"""A device in this process, to see what a producer does with streams.
+"""Streams: a simulated device for producers, and the streams that a consumer names.
 
-Its memory is the host's. Work that is put on a stream is done when that stream is synchronised, not
-before: who does not wait for it sees memory that is not written yet.
+The device is in this process and its memory is the host's. Work that is put on a stream is done
+when that stream is synchronised, not before: who does not wait for it sees memory that is not
+written yet.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from dlpack_conformance.abi.dlpack import CUDA
+from dlpack_conformance.rule import NotApplicable
 
 LEGACY_DEFAULT, PER_THREAD_DEFAULT = 1, 2  # CUDA's own numbers
 ROCM_DEFAULT = 0
@@ -67,3 +70,11 @@ class Streams:
             work, self.work[stream][place] = self.work[stream][place], object
             self.done[stream] += 1
             work()
+
+
+def current_stream(lib: Any, kind: int, default: bool) -> int:
+    """The number of the stream that the library uses from now on, as `use_stream` of its hooks."""
+    try:
+        return int(lib.use_stream(kind, default))
+    except NotApplicable as reason:
+        raise NotApplicable(f"not run here: {reason}") from None
