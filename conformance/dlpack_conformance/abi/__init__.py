@@ -1,0 +1,1 @@
+"""What both protocols are in memory, by ctypes."""

@@ -1,0 +1,1 @@
+"""What a library is asked to do, one module a library."""

@@ -1,0 +1,1 @@
+"""Correct producers and consumers, whose every call is counted."""
