@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
-.PHONY: demo test test-rust test-python test-all test-neighbours test-engines models lint lint-engines release-check types \
+.PHONY: demo test test-rust test-python test-all test-neighbours test-conformance conformance-state test-engines models lint lint-engines release-check types \
 	compatibility cases notebooks bench profile count count-update docs site site-test drawings wheel package api \
 	free-threaded free-threaded-test supply advisories msrv msrv-check arrow-next semver coverage fuzz sanitize sanitize-changed build clean
 .DELETE_ON_ERROR:
@@ -43,7 +43,7 @@ EXTENSION := . $(BIN)/activate && maturin develop --quiet --uv --manifest-path e
 # is written by the run, and names the last one of each.
 SLOW := test-neighbours test-engines lint-engines sanitize-miri-lib sanitize-miri-tests sanitize-miri-docs \
 	sanitize-address sanitize-thread sanitize-valgrind fuzz count free-threaded-test coverage supply msrv arrow-next \
-	package site-test
+	package site-test test-conformance
 test-all:
 	$(PYTHON) .ci/slow.py run $(SLOW)
 
@@ -63,7 +63,7 @@ test-neighbours: $(VENV)/.heavy build
 	LEFT_OUT=paddle $(PYTEST) python/tests/test_neighbours.py
 	$(PYTEST) python/tests/test_first_aid.py
 
-OURS := .ci python examples benches data fuzz
+OURS := .ci python examples benches conformance data fuzz
 lint: $(VENV)/.test
 	$(PYTHON) .ci/slow.py warn $(SLOW)
 	$(PYTHON) .ci/imports.py
@@ -74,6 +74,15 @@ lint: $(VENV)/.test
 	cargo clippy --manifest-path fuzz/Cargo.toml --release --all-features --target-dir target/fuzz -- --deny warnings
 	$(BIN)/ruff check --config python/pyproject.toml $(OURS)
 	$(BIN)/ruff format --check --config python/pyproject.toml $(OURS)
+
+# The kit by which libraries are judged: each rule passes a correct library, and fails those with its planted fault.
+test-conformance: $(VENV)/.test build
+	cd conformance && ../$(BIN)/mypy
+	cd conformance && ../$(BIN)/pytest --numprocesses $(WORKERS)
+
+# What each library here makes of the rules, as conformance/STATE.md. ALSO=python names an interpreter with other versions.
+conformance-state: $(VENV)/.test build
+	$(BIN)/python conformance/state.py conformance/STATE.md $(abspath $(BIN)/python) $(ALSO)
 
 # The crates for query engines, which take minutes to build, and so are not in what is above: their tests
 # and examples against the real ones. onnxruntime's own library is in its Python package. Each example

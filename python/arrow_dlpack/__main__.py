@@ -1,9 +1,13 @@
 """First aid: which libraries are here, what works between them, and how long an exchange takes.
 
     python -m arrow_dlpack [--json] [library ...]
+    python -m arrow_dlpack check LIBRARY
 
 Without names it imports whatever it knows, which takes some seconds; tensorflow the most of them.
 What is missing or broken is reported, and the exit code is 0 all the same.
+
+`check` judges one library by the rules of DLPack and Arrow. The package dlpack-conformance does it,
+and takes whatever other arguments there are.
 
 The keys of the JSON: ``arrow_dlpack``, ``python`` and ``platform`` are texts. ``libraries`` has for
 each name its ``state`` ("installed", "missing", "broken" or "crashes"), ``version`` and
@@ -17,7 +21,8 @@ import json
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 from . import __version__
@@ -93,7 +98,21 @@ def lines(report: dict[str, Any]) -> Iterator[str]:
     yield from problems
 
 
+def check(arguments: Sequence[str]) -> int:
+    """The exit status of dlpack-conformance."""
+    try:
+        kit = import_module("dlpack_conformance.__main__")
+    except ModuleNotFoundError as missing:
+        if missing.name != "dlpack_conformance":
+            raise
+        print("check takes another package: pip install dlpack-conformance", file=sys.stderr)
+        return 2
+    return int(kit.main(list(arguments)))
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["check"]:
+        sys.exit(check(sys.argv[2:]))
     parser = argparse.ArgumentParser(
         "python -m arrow_dlpack",
         description=__doc__,

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import arrow_dlpack.__main__ as first_aid
 import pytest
@@ -128,3 +129,12 @@ def test_an_unknown_name_is_an_error_that_knows_them_all():
     words = run("numpyy", code=2)
     assert "numpyy" in words
     assert "numpy" in run("--help")
+
+
+def test_a_library_is_checked_by_the_kit_if_it_is_there():
+    assert "pip install dlpack-conformance" in run("check", "numpy", code=2)
+    kit = Path(__file__).parents[2] / "conformance"
+    script = run("check", "numpy", "--rule", "DL101", path=kit)
+    assert "numpy" in script
+    assert "dlpack_conformance" not in script
+    assert "which library" in run("check", path=kit, code=2)
