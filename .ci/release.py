@@ -2,6 +2,7 @@
 
 python .ci/release.py check [TAG]   fails unless all is written that a release of it has to have
 python .ci/release.py notes         prints the CHANGELOG's section of it
+python .ci/release.py version       prints it
 python .ci/release.py line          prints the line of releases that it is of, such as 0.1
 """
 
@@ -41,8 +42,9 @@ def problems(root: Path, tag: str | None) -> Iterator[str]:
         yield f"CHANGELOG.md says {heading!r}, where a release has '{version} (YYYY-MM-DD)'"
     if "repository" not in package:
         yield "Cargo.toml has no repository: python .ci/address.py https://HOST/OWNER/NAME"
-    if "not on the registries yet" in (root / "README.md").read_text("utf-8"):
-        yield "README.md says that the package is not on the registries yet"
+    for page in [root / "README.md", *sorted((root / "docs").rglob("*.md"))]:
+        if re.search(r"not on the registr(y|ies) yet", page.read_text("utf-8")):
+            yield f"{page.relative_to(root)} says that it is not on the registries yet"
     engines = (root / "datafusion/Cargo.toml").read_text("utf-8")
     if f'arrow-dlpack = {{ version = "{version}"' not in engines:
         yield f"datafusion/Cargo.toml asks for another arrow-dlpack than {version}"
@@ -51,6 +53,8 @@ def problems(root: Path, tag: str | None) -> Iterator[str]:
 def main(verb: str, tag: str | None = None, root: Path = ROOT) -> None:
     if verb == "notes":
         print(section(root)[1], end="")
+    elif verb == "version":
+        print(workspace(root)["version"])
     elif verb == "line":
         print(workspace(root)["version"].rpartition(".")[0])
     elif verb == "check":
