@@ -8,7 +8,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
 .PHONY: demo test test-rust test-python test-all test-neighbours test-engines models lint lint-engines lint-workflows slow-parts release-check types \
-	compatibility cases notebooks bench profile count count-update docs site site-test drawings wheel package api \
+	compatibility cases notebooks bench profile count count-update docs site site-test drawings wheel package dist-check api \
 	free-threaded free-threaded-test supply advisories msrv msrv-check arrow-next semver coverage fuzz sanitize sanitize-changed build clean
 .DELETE_ON_ERROR:
 
@@ -189,6 +189,20 @@ package: $(VENV)/.test
 		maturin build --release --zig --compatibility manylinux2014 --compression-level 9 \
 		--manifest-path $(DIST)/sdist/python/Cargo.toml --out $(DIST)
 	$(BIN)/python python/check_package.py $(DIST)/*.whl README.md
+	$(MAKE) dist-check
+
+# What the registry would say of them, what they hold, and whether their calls are those of the stable ABI, in an
+# environment of its own: what it installs could change versions that the tests have.
+RELEASE := target/release-tools
+dist-check: $(RELEASE)/.made
+	$(RELEASE)/bin/twine check --strict $(DIST)/*.whl $(DIST)/*.tar.gz
+	$(RELEASE)/bin/check-wheel-contents $(DIST)/*.whl
+	$(RELEASE)/bin/abi3audit --strict --summary $(DIST)/*-abi3-*.whl
+
+$(RELEASE)/.made: python/pyproject.toml $(VENV)/bin/uv
+	$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(RELEASE)
+	$(BIN)/uv pip install --quiet --python $(RELEASE) --group python/pyproject.toml:release
+	touch $@
 
 # The wheel for free-threaded interpreters, which have no stable ABI. It takes none to build: PyO3 reads
 # what it would ask one from the .cfg file.
