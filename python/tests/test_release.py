@@ -1,6 +1,7 @@
 """What a release is made of: `.ci/release.py` on a checkout that is ready, and on others."""
 
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,12 @@ def test_a_version_without_a_section_is_refused(checkout):
     (checkout / "CHANGELOG.md").write_text("## 0.1.0 (2026-12-01)\n", "utf-8")
     with pytest.raises(SystemExit, match=r"no section of 0\.2\.0"):
         release.section(checkout)
+
+
+def test_the_python_package_links_to_the_repository():
+    """By maturin, from `repository` in Cargo.toml, and only where `urls` is said to be dynamic."""
+    project = tomllib.loads((ROOT / "python/pyproject.toml").read_text("utf-8"))["project"]
+    assert set(project["dynamic"]) == {"version", "urls"}
 
 
 def test_this_checkout_has_notes(capsys):
