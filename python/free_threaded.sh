@@ -13,6 +13,7 @@ cd "$(dirname "$0")/../target/free-threaded"
 
 # From the archive that this machine installs from: it has the sources of later releases too. By its address,
 # because the indices of those are at times ahead of what is there.
+# shellcheck disable=SC2016 # apt expands these
 archive=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' 'Origin: Debian' |
 	awk '$2 !~ /-/ && !found { found = $1 } END { print found }')
 [ -n "$archive" ] || { echo "apt knows no archive of Debian's: is this Debian, after apt-get update?" >&2; exit 1; }

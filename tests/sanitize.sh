@@ -118,7 +118,7 @@ is_new() {
         echo "sanitize-changed: nothing new for $1 since $since"
         return 1
     fi
-    echo "sanitize-changed: new for $1 since $since:" $files
+    echo "sanitize-changed: new for $1 since $since: ${files//$'\n'/ }"
 }
 
 # Builds the extension module and puts the package together: `package FOLDER OPTIONS...`

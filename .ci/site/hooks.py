@@ -22,6 +22,7 @@ import notebooks  # noqa: E402
 #: Files of the repository that are pages or pictures of the site.
 PAGES = {
     "CONTRIBUTING.md": "development/contributing.md",
+    "RELEASING.md": "development/releasing.md",
     "SECURITY.md": "development/security.md",
     "CHANGELOG.md": "development/changelog.md",
     "benches/README.md": "development/benchmarks.md",
