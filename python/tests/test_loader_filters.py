@@ -372,6 +372,38 @@ def test_extension_types_in_parquet_are_filtered_by_no_statistics(kind, tmp_path
             assert len(loader) == len(list(loader))
 
 
+DAYS = pa.array([0, 2_932_896], pa.int32())
+SETS = {
+    "uint64": (pa.array([1, 2**64 - 1], pa.uint64()), pa.array([1])),
+    "int64": (pa.array([1, 2**63 - 1]), pa.array([1.0])),
+    "negative": (pa.array([1, -(2**63)]), pa.array([1], pa.uint64())),
+    "int32": (pa.array([1, 2**31 - 1], pa.int32()), pa.array([1.0], pa.float32())),
+    "date": (DAYS.cast(pa.date32()), pa.array([0], pa.timestamp("ns"))),
+    "timestamp": (
+        DAYS.cast(pa.date32()).cast(pa.timestamp("ms")),
+        pa.array([0], pa.timestamp("ns")),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_a_set_of_another_type_is_not_compared_with_statistics_that_it_cannot_hold(kind, tmp_path):
+    """The engine makes the set one of the column's type, and pyarrow's pruning the bounds."""
+    values, words = SETS[kind]
+    table = pa.table({"x": [0, 1], "c": values, "m": pa.StructArray.from_arrays([values], ["c"])})
+    folder = written(tmp_path / "files", [table, table])
+    path = f"{folder}/0.parquet"
+    for field in pc.field("c"), pc.field("m", "c"):
+        for where, kept in (field.isin(words), [0]), (~field.isin(words) & field.is_valid(), [1]):
+            filtered = ds.dataset(path).filter(where)
+            sources = table, path, [path], ds.dataset(path), filtered, Mix([(path, 1)])
+            for source in sources:
+                assert rows_of(source, filter=where) == kept
+                assert rows_of(source, filter=where, batch_size=1, shuffle=2) == kept
+            assert rows_of(folder, filter=where) == kept * 2
+            assert rows_of(filtered) == kept
+
+
 VIEWS = {
     "text": pa.array(list("abcdabcd"), pa.string_view()),
     "binary": pa.array([one.encode() for one in "abcdabcd"], pa.binary_view()),

@@ -361,3 +361,18 @@ def test_sources_that_repeat_are_read_as_often_as_their_rows_need(count):
     assert sorted(set(found)) == [1, 2, 3]
     assert len(found) == {1: 3, 2: 8}[count]
     assert max(source.reads for source in sources) < 10
+
+
+def test_relations_of_one_connection_are_mixed_by_cursors():
+    """A connection of DuckDB has one open result, and a Mix reads all of its sources at once."""
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        queries = [f"select range + {start} as x from range(3)" for start in (0, 10)]
+        with pytest.raises(duckdb.Error, match="open result"):
+            list(Loader(Mix([(connection.sql(query), 1) for query in queries]), batch_size=2))
+        relations = [connection.cursor().sql(query) for query in queries]
+        options = {"batch_size": 2, "shuffle": 2, "seed": 1, "framework": "numpy"}
+        loader = Loader(Mix([(relation, 1) for relation in relations]), **options)
+        for _ in range(2):
+            rows = [row for batch in loader for row in batch["x"].tolist()]
+            assert sorted(rows) == [0, 1, 2, 10, 11, 12]

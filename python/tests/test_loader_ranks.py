@@ -215,3 +215,26 @@ def test_a_batch_that_is_repeated_is_whole(tmp_path, size, world):
         state = loader.state_dict()
         loader.load_state_dict(state)
         assert [batch["y"].tolist() for batch in loader] == of_file[rank][1:]
+
+
+@pytest.mark.parametrize("options", [{}, {"prefetch": 2}, {"shuffle": 2, "seed": 1}])
+def test_words_of_a_batch_that_is_repeated_after_a_resume(options):
+    """A matrix has no dictionary of its own: the words of its codes are those of the batches."""
+    words = pa.chunked_array([pa.array(list(part)).dictionary_encode() for part in ("ab", "cade")])
+    ranks = {"rank": 1, "world_size": 2, "uneven": "repeat", "physical": True, "batch_size": 2}
+    loader = Loader(pa.table({"w": words}), format="matrix", framework="numpy", **ranks, **options)
+
+    def read(batches):
+        for matrix in batches:
+            known = pa.array(batches.dictionaries["w"]).to_pylist()
+            yield [known[code] for code in matrix[:, 0]]
+
+    whole = list(read(iter(loader)))
+    assert len(whole) == 2
+    loader.set_epoch(0)
+    epoch = iter(loader)
+    next(epoch)
+    loader.load_state_dict(loader.state_dict())
+    batches = iter(loader)
+    assert list(read(batches)) == whole[1:]
+    assert len(batches.dictionaries["w"]) == 5

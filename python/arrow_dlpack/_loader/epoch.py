@@ -254,6 +254,8 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         self._position = position
         self._is_read = False
         self._engine: _core._Batches | None = None
+        #: What makes batches again, which reads the source from its first row.
+        self._again: _core._Batches | None = None
         self._ahead: Ahead | None = None
         self._work: Callable[[Any], Any] | None = None
         self._batches: Iterator[Any] = iter(())
@@ -275,6 +277,7 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
             for number in read.again:
                 stream = source.read(query)
                 with closing(opened(stream, (number, position.share.count), prefetch=0)) as more:
+                    self._again = more
                     yield from First(more, 1)
 
         ahead = options.prefetch if options.transform is not None else 0
@@ -360,7 +363,12 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
 
         Later values are appended.
         """
-        return {} if self._engine is None else self._engine.dictionaries
+        found: dict[str, Array] = {}
+        # Each numbers values from the first row on, so that the longer one has those of the other.
+        for engine in (self._engine, self._again):
+            for name, values in ({} if engine is None else engine.dictionaries).items():
+                found[name] = max(found.get(name, values), values, key=len)
+        return found
 
     def close(self) -> None:
         """Stops the reader and releases the source; there are no more batches."""

@@ -1,8 +1,9 @@
 """What a filter of pyarrow's needs: the columns that it names, and data whose rows it drops."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import date
 from importlib import import_module
 from typing import Any
 
@@ -219,17 +220,37 @@ def has_inexact(where: Any, schema: Any, stored: Iterable[Any]) -> bool:
 def is_prunable(where: Any, schema: Any) -> bool:
     """Whether pyarrow compares the values of the filter with statistics of these columns.
 
-    It does so for `isin` without making them of one type. It is asked with zeros for statistics,
-    which need no file.
+    It does so for `isin` without making them of one type, or as values of the set's type, which may
+    not have those of the column. It is asked with made up statistics, which need no file.
     """
-    pa, ds = import_module("pyarrow"), import_module("pyarrow.dataset")
+    pa = import_module("pyarrow")
     schema = pa.schema([schema.field(name) for name in named(where, schema)])
-    told = [one for own in schema for one in _statistics((own.name,), own.type)]
+    zeros = [one for own in schema for one in _statistics((own.name,), own.type)]
+    return _is_pruned(where, schema, zeros) and all(
+        # Where the engine fails too, no way of reading takes such values.
+        _is_pruned(where, schema, _told(path, value)) or not _is_taken(where, schema, row)
+        for path, value, row in _ends(pa.struct(schema))
+    )
+
+
+def _is_pruned(where: Any, schema: Any, told: Sequence[Any]) -> bool:
+    """Whether pyarrow compares the filter with these statistics."""
+    ds = import_module("pyarrow.dataset")
     paths, system = [""] * len(told), import_module("pyarrow.fs").LocalFileSystem()
     make = ds.FileSystemDataset.from_paths
     try:
         none = make(paths, schema, ds.ParquetFileFormat(), system, partitions=told)
         list(none.get_fragments(where))
+    except (NotImplementedError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _is_taken(where: Any, schema: Any, row: Any) -> bool:
+    """Whether pyarrow compares the filter with the values of a row: a struct of all columns."""
+    table = import_module("pyarrow").Table.from_arrays(row.flatten(), schema=schema)
+    try:
+        list(reader_of(filtered(table, where, [])))
     except (NotImplementedError, TypeError, ValueError):
         return False
     return True
@@ -243,9 +264,41 @@ def _statistics(path: tuple[str, ...], kind: Any) -> list[Any]:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if kind.num_fields or pa.types.is_null(kind):
         return []
-    zero = pa.Array.from_buffers(kind, 1, [None, *pa.nulls(1, kind).buffers()[1:]])[0]
+    return _told(path, pa.Array.from_buffers(kind, 1, [None, *pa.nulls(1, kind).buffers()[1:]])[0])
+
+
+def _told(path: tuple[str, ...], value: Any) -> list[Any]:
     column = import_module("pyarrow.compute").field(*path)
-    return [(column >= zero) & (column <= zero), column == zero]
+    return [(column >= value) & (column <= value), column == value]
+
+
+def _ends(kind: Any) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    """The least and the greatest value, in each field of structs: its path, and a row of nulls
+    else. Of times these are those of Python.
+    """
+    pa = import_module("pyarrow")
+    if pa.types.is_struct(kind):
+        for at, own in enumerate(kind):
+            for path, value, inner in _ends(own.type):
+                row = [pa.nulls(1, one.type) for one in kind]
+                row[at] = inner
+                yield (own.name, *path), value, pa.StructArray.from_arrays(row, fields=list(kind))
+        return
+    if pa.types.is_integer(kind):
+        stored, least = kind, -(2 ** (kind.bit_width - 1))
+        ends = [least, -least - 1] if pa.types.is_signed_integer(kind) else [0, -2 * least - 1]
+    elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        stored = pa.int32() if pa.types.is_date32(kind) else pa.int64()
+        units = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+        unit = units[kind.unit if pa.types.is_timestamp(kind) else "ms"]
+        of_day = 1 if pa.types.is_date32(kind) else 86_400 * unit
+        days = [(day - date(1970, 1, 1)).days for day in (date.min, date.max)]
+        ends = [min(max(day * of_day, -(2**63)), 2**63 - 1) for day in days]
+    else:
+        return
+    for end in ends:
+        row = pa.array([end], stored).view(kind)
+        yield (), row[0], row
 
 
 def is_exact(where: Any, schema: Any) -> bool:
