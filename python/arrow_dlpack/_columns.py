@@ -37,11 +37,11 @@ def results(udf: "TensorUdf", columns: Sequence[Any], kind: str) -> Any:
         takes = f"{len(udf.arguments)} arguments ({', '.join(udf.arguments)})"
         raise TypeError(f"{udf.name} takes {takes}, not {len(columns)}")
     output = arrow_type(udf.output.dtype, udf.output.shape, kind)
-    rows = pa.RecordBatch.from_arrays([one_array(column) for column in columns], udf.arguments)
+    rows = pa.RecordBatch.from_arrays(arrays(udf, columns), udf.arguments)
     complete = complete_rows(rows) if udf.nulls == "propagate" else None
     given = rows if complete is None else rows.filter(complete)
     # A batch without rows does not reach the function.
-    step = udf.batch_rows or max(len(given), 1)
+    step = max(min(udf.batch_rows or len(given), len(given)), 1)
     slices = [given.slice(start, step) for start in range(0, len(given), step)]
     found = [storage(result(udf, slice, output)) for slice in slices]
     if not found:
@@ -90,6 +90,22 @@ def tensors(udf: "TensorUdf", input: "Input", rows: Any) -> tuple[Tensor, ...]:
         has = f"its rows have shape {shape}, not {input.shape}"
         raise ValueError(f'{udf.name}: "{input.name}": {has}')
     return pair
+
+
+def arrays(udf: "TensorUdf", columns: Sequence[Any]) -> list[Any]:
+    """Columns of one length, each in one piece."""
+    found = []
+    for name, column in zip(udf.arguments, columns, strict=True):
+        try:
+            found.append(one_array(column))
+        except TypeError as error:
+            raise TypeError(f'{udf.name}: "{name}" must be a column: {error}') from error
+    lengths = [len(array) for array in found]
+    if len(set(lengths)) > 1:
+        named = zip(udf.arguments, lengths, strict=True)
+        told = ", ".join(f'"{name}" has {length}' for name, length in named)
+        raise ValueError(f"{udf.name}: its arguments differ in their rows: {told}")
+    return found
 
 
 def one_array(column: Any) -> Any:

@@ -302,9 +302,12 @@ class _Once:
 
 
 def _judged(input: Input, where: str) -> Input:
+    if not isinstance(input.name, str):
+        raise TypeError(f"{where}: the name of an input is a text, got {input.name!r}")
+    columns = _column_names(input.columns, where)
     dtype = _element(input.dtype, where)
     accepts = _element(input.accepts, where) if input.accepts else dtype
-    shape, width = _extents(input.shape, where), len(input.columns)
+    shape, width = _extents(input.shape, where), len(columns)
     _check_kind(input.kind, where)
     if width and shape not in ((), (width,)):
         raise ValueError(f"{where}: {width} columns have shape ({width},), not {shape}")
@@ -312,8 +315,18 @@ def _judged(input: Input, where: str) -> Input:
         dtype=dtype,
         accepts=accepts,
         shape=(width,) if width else shape,
-        columns=tuple(input.columns),
+        columns=columns,
     )
+
+
+def _column_names(columns: Sequence[str], where: str) -> tuple[str, ...]:
+    """The names in their order: a text would be one of each letter, and a set has no order."""
+    hint = f": did you mean [{columns!r}]?" if isinstance(columns, str) else ""
+    is_list = isinstance(columns, Iterable) and not isinstance(columns, (str, set, frozenset))
+    names = tuple(items_of("columns", columns)) if is_list else None
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{where}: columns must be a list of names, got {columns!r}{hint}")
+    return names
 
 
 def _element(dtype: Dtype, where: str) -> str:

@@ -3,6 +3,7 @@
 from functools import partial, wraps
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -160,6 +161,13 @@ def test_a_loader_has_no_rows_to_ask_for():
 def test_words_are_a_list(words):
     with pytest.raises(TypeError, match="^words must be a list of words, got "):
         Categories(words)
+
+
+@pytest.mark.parametrize("dtype", [pd.CategoricalDtype(["b", "a"]), pl.Enum(["b", "a"])], ids=repr)
+def test_dtypes_of_categories_have_the_words(dtype):
+    with pytest.raises(TypeError, match="^words must be a list of words, .*: pass x.categories$"):
+        Categories(dtype)
+    assert Categories(dtype.categories).words == ("b", "a")
 
 
 def test_names_of_dtypes_are_judged_without_a_schema():

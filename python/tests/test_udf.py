@@ -287,6 +287,16 @@ MISTAKES = {
     "batch_rows=1.5": (TypeError, "batch_rows must be a number of rows", {"batch_rows": 1.5}, {}),
     "shape=3": (TypeError, r"shape must be .*, such as \(3,\), got 3", {}, {"shape": 3}),
     "shape='a'": (TypeError, "shape must be the extents of one row", {}, {"shape": "a"}),
+    "a name": (TypeError, "the name of an input is a text, got 3", {}, {"name": 3}),
+    "columns='ab'": (
+        TypeError,
+        r"columns must .* mean \['ab'\]",
+        {},
+        {"columns": "ab"},
+    ),
+    "columns of a set": (TypeError, "columns must be a list of names", {}, {"columns": {"a", "b"}}),
+    "columns=3": (TypeError, "columns must be a list of names, got 3", {}, {"columns": 3}),
+    "columns=[0]": (TypeError, r"columns must be a list of names, got \[0\]", {}, {"columns": [0]}),
     "a huge shape": (ValueError, "has more than 2147483647 values", {}, {"shape": (2**62,) * 2}),
     "a kind": (ValueError, "kind must be 'fixed_shape_tensor' or", {}, {"kind": "foo"}),
 }
@@ -296,8 +306,8 @@ MISTAKES = {
 def test_a_mistake_is_found_where_it_is_made(name):
     error, words, options, own = MISTAKES[name]
     with pytest.raises(error, match=words):
-        tensor_udf([Input("v", **own)], name="f", **options)(abs)
-    if own:
+        tensor_udf([Input(**{"name": "v"} | own)], name="f", **options)(abs)
+    if own.keys() <= {"shape", "kind"} and own:
         with pytest.raises(error, match=f"f: its output: .*{words}"):
             tensor_udf([X], Output(**own), name="f")(abs)
 
@@ -368,6 +378,7 @@ def test_batch_rows_cuts_and_puts_together(engine):
     found = engine(same, x=column).rows("SELECT same(x) FROM t")
     assert [row and list(row) for row in found] == column.to_pylist()
     assert seen == [2, 2, 1]
+    assert summing(Input("n"), batch_rows=2**70)([1.0, 2.0]).to_pylist() == [1.0, 2.0]
 
 
 def test_the_state_is_made_once_for_all_threads():
@@ -558,6 +569,10 @@ def test_other_columns_than_those_declared_are_refused():
         total([1.0])
     with pytest.raises(UnsupportedError, match='total: "x": Utf8 has no tensor form'):
         summing(Input("x"))(pa.array(["a"]))
+    with pytest.raises(TypeError, match='total: "b" must be a column: .*float'):
+        total([1.0], 2.0)
+    with pytest.raises(ValueError, match='total: .* differ in their rows: "a" has 1, "b" has 2'):
+        total([1.0], [1.0, 2.0])
 
 
 def test_it_says_what_it_is():

@@ -119,7 +119,9 @@ class Categories:
         dtype: Literal["int32", "int64"] = "int32",
     ) -> None:
         if words is not None and (isinstance(words, str) or not isinstance(words, Iterable)):
-            raise TypeError(f"words must be a list of words, got {words!r}")
+            # The dtypes of pandas and polars have them.
+            way = ": pass x.categories" if hasattr(words, "categories") else ""
+            raise TypeError(f"words must be a list of words, got {words!r}{way}")
         given: object = words
         if isinstance(given, (set, frozenset, Mapping)):
             way = "sorted(x, key=x.get)" if isinstance(given, Mapping) else "sorted(x)"
