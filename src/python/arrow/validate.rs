@@ -215,9 +215,11 @@ impl<'a> CheckedArray<'a> {
             DataType::Struct(fields) => fields[index].data_type(),
             other => child_types(other)[index].0,
         };
-        let child = self.array.children().ok().and_then(|mut children| children.nth(index)?.ok());
         // S2 holds for children.
-        Self { array: child.unwrap_or_else(|| unreachable!("it was there")), data_type }
+        Self {
+            array: self.array.child(index).unwrap_or_else(|_| unreachable!("it was there")),
+            data_type,
+        }
     }
 
     /// The values of a dictionary.
