@@ -7,6 +7,7 @@ and no two of one name.
 
 import ast
 import builtins
+import functools
 import importlib
 import inspect
 import itertools
@@ -68,7 +69,6 @@ class Script:
 
     def __init__(self, unused: set[str]) -> None:
         self.unused = unused  # methods to leave out
-        self.sources: dict[str, Source] = {}
         self.origins: dict[str, str] = {}  # of each name, the module that it is copied from
         self.copied: set[ast.stmt] = set()
         self.imports: set[tuple[str, str | None, str]] = set()
@@ -79,8 +79,7 @@ class Script:
 
     def add(self, module: ModuleType, name: str, docstring: bool = False) -> None:
         """The definition of a name, after those that it uses."""
-        source = self.sources.get(module.__name__) or Source(module)
-        self.sources[module.__name__] = source
+        source = source_of(module)
         if name in source.imports:
             where, original = source.imports[name]
             if where.startswith(OURS) and original is not None:
@@ -118,6 +117,7 @@ class Source:
         self.name = module.__name__
         self.text = inspect.getsource(module)
         self.lines = self.text.splitlines(keepends=True)
+        self.starts = [0, *itertools.accumulate(map(len, self.lines))]  # where each line begins
         self.definitions: dict[str, list[ast.stmt]] = {}
         self.imports: dict[str, tuple[str, str | None]] = {}  # (module, name there)
         for statement in ast.parse(self.text).body:
@@ -185,10 +185,13 @@ class Source:
         """Where it lies in the text; ast counts columns in bytes."""
         assert line is not None
         before = self.lines[line - 1].encode()[:column].decode()
-        return sum(map(len, self.lines[: line - 1])) + len(before)
+        return self.starts[line - 1] + len(before)
 
     def end(self, node: ast.expr | ast.stmt) -> int:
         return self.place(node.end_lineno, node.end_col_offset)
+
+
+source_of = functools.cache(Source)  # each is read once for all rules
 
 
 def names_defined(statement: ast.stmt) -> list[str]:
