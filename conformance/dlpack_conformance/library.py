@@ -3,7 +3,8 @@
 A verb is a plain function of a hooks module: `hooks/numpy.py`, or the file of `--hooks`. It stands
 alone (it uses the module's imports and other functions, no state), since `--rule ID` prints it.
 What a library has not got, its hooks leave out: then the rule is not applicable. A verb that
-cannot do one thing (`make` without strides) raises NotApplicable for it.
+cannot do one thing (`make` without strides) raises NotApplicable for it. Any object with verbs as
+attributes can stand for the module: the tests of the kit make libraries with a planted fault so.
 
 dtypes are named as in the array API and ml_dtypes (abi/dlpack.py has the table). Elements are
 Python's bool, int, float and complex; those of float8, float6 and float4 their codes, ints.
@@ -63,7 +64,7 @@ from dlpack_conformance.rule import NotApplicable, Rule
 class Library:
     """Verbs by attribute: `lib.make` is the hook of that name."""
 
-    def __init__(self, name: str, hooks: ModuleType) -> None:
+    def __init__(self, name: str, hooks: Any) -> None:
         self.name, self.hooks = name, hooks
 
     def __getattr__(self, verb: str) -> Any:

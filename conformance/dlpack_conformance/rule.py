@@ -4,7 +4,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 LEVELS = ("must", "derived", "should", "may", "silent")
 # Ids of rules that are gone: none of them is given again.
@@ -21,6 +21,11 @@ class Broken(Exception):
 
 class NotApplicable(Exception):
     """The library has not got what the rule is about."""
+
+
+def lacking(*_: object, **__: object) -> NoReturn:
+    """Stands in a script for what the library's hooks leave out."""
+    raise NotApplicable("the library's hooks have no such function")
 
 
 class Report(str):

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from dlpack_conformance.library import Library
-from dlpack_conformance.rule import Rule
+from dlpack_conformance.rule import Rule, lacking
 
 OURS = f"{__package__}."
 
@@ -31,7 +31,10 @@ def script(rule: Rule, lib: Library) -> str:
             break
         unused |= more
     head = f"# {rule.id} {rule.slug} ({rule.level}; {rule.source}), {lib.name} {lib.version}"
-    verbs = [f"    {verb} = {verb}" for verb in sorted(made.verbs & set(dir(lib.hooks)))]
+    verbs = [
+        f"    {verb} = {verb if hasattr(lib.hooks, verb) else lacking.__name__}"
+        for verb in sorted(made.verbs)
+    ]
     asked = "\n".join(["class lib:", *(verbs or ["    pass"])])
     call = f"print({rule.check.__name__}(lib) or 'the rule holds')"
     return joined([head + "\n" + import_lines(made.imports), *made.parts, check, asked, call])
@@ -44,7 +47,10 @@ def collected(rule: Rule, lib: Library, unused: set[str]) -> tuple["Script", str
     made.add(module, rule.check.__name__, docstring=True)
     check = made.parts.pop()
     for verb in sorted(made.verbs):
-        made.add(lib.hooks, verb)
+        if hasattr(lib.hooks, verb):
+            made.add(lib.hooks, verb)
+        else:
+            made.add(importlib.import_module(lacking.__module__), lacking.__name__)
     return made, check
 
 

@@ -95,8 +95,8 @@ def test_plugin_lives_beside_array_api_tests(pytest_run, tmp_path):
     lines = [f"    parser.addoption('--{name}')\n" for name in names]
     (tmp_path / "conftest.py").write_text("def pytest_addoption(parser):\n" + "".join(lines))
     done = pytest_run(
-        "--pyargs", "dlpack_conformance", "--dlpack-module", REFERENCE, "--max-examples", "1",
-        "-p", "conftest", "-k", "DL101",
+        "--pyargs", "dlpack_conformance", "--dlpack-module", REFERENCE, "-k", "DL101",
+        "--max-examples", "1",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -38,6 +38,13 @@ def test_script_of_a_broken_rule_ends_with_what_was_seen(tmp_path):
     assert alone.stderr.endswith("Broken: expected READ_ONLY: 1, seen 0\n")
 
 
+def test_script_has_what_the_library_leaves_out(tmp_path):
+    hooks = tmp_path / "hooks.py"
+    hooks.write_text("from dlpack_conformance.hooks.numpy import make, to_list, dtypes\n")
+    alone = run_alone(kit("numpy", "--hooks", hooks, "--rule", "DL118").stdout)
+    assert (alone.returncode, alone.stdout, alone.stderr) == (0, "the rule holds\n", "")
+
+
 def test_script_reports_where_texts_are_silent():
     alone = run_alone(kit("numpy", "--rule", "DL110").stdout)
     assert (alone.returncode, alone.stdout) == (0, "accepted\n")
