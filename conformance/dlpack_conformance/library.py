@@ -49,7 +49,7 @@ Arrow. A type is a kit.arrow_field.Field: a tree of format strings.
     arrow_take_device(x)                  takes one with `__arrow_c_device_array__` only
     arrow_iterate(x)                      an iterator of a stream's chunks, each read when asked for
     arrow_failing_stream(field, chunks, message)
-                                          a stream whose source fails after these chunks, with an error
+                                          one whose source fails after these chunks, with an error
                                           that says the message
     arrow_device_stream(field, chunks), arrow_failing_device_stream(field, chunks, message)
                                           objects with `__arrow_c_device_stream__`
@@ -58,7 +58,7 @@ Arrow. A type is a kit.arrow_field.Field: a tree of format strings.
                                           which `requested_schema` may ask for the second
 
 Bridges, which have both protocols on one object:
-    bridge_tensor(x)                      an object with `__dlpack__` for one with `__arrow_c_array__`
+    bridge_tensor(x)                      one with `__dlpack__` for an object with `__arrow_c_array__`
     bridge_array(x)                       one with `__arrow_c_array__` for one with `__dlpack__`
 
 On the kit's simulated device (kit/accelerator.py), which no library but the kit's own has:
