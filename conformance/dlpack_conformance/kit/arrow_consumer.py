@@ -10,9 +10,11 @@ from typing import Any
 
 from dlpack_conformance.abi.arrow import (
     ARROW_ARRAY,
+    ARROW_ARRAY_STREAM,
     ARROW_SCHEMA,
-    RELEASE,
+    GET,
     ArrowArray,
+    ArrowArrayStream,
     ArrowSchema,
 )
 from dlpack_conformance.abi.capsule import PyCapsule_GetPointer
@@ -27,6 +29,9 @@ from dlpack_conformance.kit.arrow_layout import (
     unpack_element,
     width_of,
 )
+
+# With the GIL: whether a callback can do without it is silent.
+RELEASE_WITH_GIL = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 
 
 def schema_in(capsule: Any) -> ArrowSchema:
@@ -58,23 +63,38 @@ def move(structure: Any) -> Any:
 def release(structure: Any) -> None:
     """Calls the base structure's callback, if it is live."""
     if structure.release:
-        RELEASE(structure.release)(ctypes.addressof(structure))
+        RELEASE_WITH_GIL(structure.release)(ctypes.addressof(structure))
 
 
 class ArrowExported:
-    """What an object exports by `__arrow_c_array__`, for a rule to look at; the capsules own it."""
+    """What an object exports, for a rule to look at: by `__arrow_c_array__`, where the capsules own
+    it, or the first chunk of its `__arrow_c_stream__`, which is the caller's."""
 
-    def __init__(self, x: Any, *arguments: Any, **keywords: Any) -> None:
-        self.capsules = x.__arrow_c_array__(*arguments, **keywords)
-        self.schema = schema_in(self.capsules[0])
-        self.array = array_in(self.capsules[1])
+    def __init__(self, x: Any) -> None:
+        self.base: Any = None  # keeps what `schema` and `array` are children of
+        if hasattr(x, "__arrow_c_array__"):
+            self.capsules = x.__arrow_c_array__()
+            self.schema, self.array = schema_in(self.capsules[0]), array_in(self.capsules[1])
+        else:
+            self.capsules = (x.__arrow_c_stream__(),)
+            address = PyCapsule_GetPointer(self.capsules[0], ARROW_ARRAY_STREAM)
+            stream = ArrowArrayStream.from_address(address)
+            self.schema, self.array = ArrowSchema(), ArrowArray()
+            for get, structure in (
+                (stream.get_schema, self.schema),
+                (stream.get_next, self.array),
+            ):
+                error = GET(get)(address, ctypes.addressof(structure))
+                if error:
+                    raise OSError(error, "of a callback of the stream")
 
     @property
     def field(self) -> Field:
         return read_field(self.schema)
 
     def to_list(self) -> list[Any]:
-        return read_values(self.field, self.array)
+        """Empty where there is no chunk."""
+        return read_values(self.field, self.array) if self.array.release else []
 
 
 def read_field(schema: ArrowSchema) -> Field:

@@ -28,7 +28,7 @@ LAYOUTS |= dict.fromkeys(LIST_VIEWS, "validity offsets sizes")
 
 def layout_of(form: str) -> list[str]:
     """The buffers by their names; views have any number of "variadic" before the last."""
-    return LAYOUTS.get(form.split(":", maxsplit=1)[0], ["validity", "data"])
+    return LAYOUTS.get(form.split(":", maxsplit=1)[0], "validity data").split()
 
 
 def element_of(form: str) -> str | None:

@@ -62,7 +62,8 @@ class Made:
         self.target, self.base = target, base
         self.calls: list[int] = []  # what each call of its release got
         self.owned: list[tuple[int, bytes]] = []  # memory, with what is in it
-        self.changed = False  # whether it held something else when it was released
+        self.buffers: list[int] = []  # addresses of buffers in it
+        self.changes: list[str] = []  # what held something else when it was released
         self.on_release: Callable[[], object] = lambda: None  # runs within it
         self.callback = RELEASE(self.release)
         self.children = [Made(child, child.kind(), False) for child in part.children]
@@ -77,6 +78,7 @@ class Made:
         target.dictionary = self.dictionary and ctypes.addressof(self.dictionary.target)
         if part.kind is ArrowArray:
             places = [self.own(b) if isinstance(b, bytes) else b for b in part.buffers]
+            self.buffers = [address for address, _ in self.owned]
             target.n_buffers, target.buffers = len(places), self.pointers(places)
         target.release = ctypes.cast(self.callback, ctypes.c_void_p).value
         # Whoever follows it ends the process.
@@ -88,6 +90,7 @@ class Made:
                 ctypes.c_void_p.from_address(place).value = value
             else:
                 setattr(target, name, value)
+        self.content = bytes(target)
 
     def own(self, content: bytes) -> int:
         address = aligned(content)
@@ -111,14 +114,25 @@ class Made:
 
     def end(self) -> None:
         """Who reads of it from now on reads wrong things, but for a child that was moved out."""
+        self.changes += self.changed()
         for part in self.parts():
             if part.target.release:
+                if bytes(part.target) != part.content:
+                    self.changes.append("structure")
                 part.end()
+                self.changes += part.changes
                 poison(ctypes.addressof(part.target), ctypes.sizeof(part.target))
                 part.target.release = None
         for address, content in self.owned:
-            self.changed |= ctypes.string_at(address, len(content)) != content
             poison(address, len(content))
+
+    def changed(self) -> list[str]:
+        """What of its own memory does not hold what it held: "buffer", or "member"."""
+        return [
+            "buffer" if address in self.buffers else "member"
+            for address, content in self.owned
+            if ctypes.string_at(address, len(content)) != content
+        ]
 
     def parts(self) -> list["Made"]:
         return self.children + ([self.dictionary] if self.dictionary else [])
