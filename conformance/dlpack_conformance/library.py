@@ -71,6 +71,7 @@ On the kit's simulated device (kit/accelerator.py), which no library but the kit
 import importlib
 import importlib.metadata
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -103,11 +104,13 @@ class Library:
 
     @property
     def version(self) -> str:
-        """Of the distribution, or of the module; empty if neither says it."""
+        """As the module says it, or its distribution."""
+        package = self.name.partition(".")[0]
+        said = getattr(sys.modules.get(package), "__version__", None)
         try:
-            return importlib.metadata.version(self.name)
+            return str(said or importlib.metadata.version(package))
         except importlib.metadata.PackageNotFoundError:
-            return str(getattr(importlib.import_module(self.name), "__version__", ""))
+            return "of no version"
 
 
 def load(name: str, hooks: str | None = None) -> Library:

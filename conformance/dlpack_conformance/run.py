@@ -75,7 +75,7 @@ def judge(rule: Rule, lib: Any) -> Result:
 
 def one_line(error: BaseException) -> str:
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
+    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
 
 
 def in_fork(rule: Rule, lib: Library, limit: float, said: IO[str]) -> Result:

@@ -31,6 +31,14 @@ def test_status_0_for_a_broken_should(tmp_path):
     assert done.returncode == 0, done.stdout
 
 
+def test_status_2_for_hooks_that_do_not_load(tmp_path):
+    hooks = tmp_path / "hooks.py"
+    hooks.write_text("1 / 0\n")
+    done = kit("math", "--hooks", hooks)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "ZeroDivisionError: division by zero" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
