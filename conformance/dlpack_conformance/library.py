@@ -26,11 +26,17 @@ DLPack, producers:
                               "text", "datetime", "object", "layout" (strides that are no
                               multiple of the item), "sparse", "meta"
     device_array()            an array on a device that is not the CPU
+    late_array(streams, values)
+                              an array of float32 on the kit's simulated device (kit/streams.py),
+                              whose elements are 0 until work on a stream of its own is done: the
+                              kit's own library has it, for the rules on streams
+    static_array()            an array of two elements whose tensors have a NULL deleter, likewise
     methods                   `array.__dlpack__(...)` and `array.__dlpack_device__()` are called as
                               they are, no verb
 
 DLPack, consumers:
     take(x, **keywords)       the library's from_dlpack: `device` and `copy`, if given, as they are
+    views(array)              arrays that share its memory; left out where there are none
 
 The C exchange API is looked up on `type(make([1.0]))`.
 

@@ -31,6 +31,14 @@ PyCapsule_SetDestructor = python.PyCapsule_SetDestructor
 PyCapsule_SetDestructor.restype = c_int
 PyCapsule_SetDestructor.argtypes = [py_object, c_void_p]
 
+# Where the name is, and what is called when a capsule dies.
+capsule_name_address = python["PyCapsule_GetName"]
+capsule_name_address.restype = c_void_p
+capsule_name_address.argtypes = [py_object]
+capsule_destructor = python["PyCapsule_GetDestructor"]
+capsule_destructor.restype = c_void_p
+capsule_destructor.argtypes = [py_object]
+
 # What a destructor gets is dying: an address, since a reference to it would let it die again.
 CAPSULE_DESTRUCTOR = PYFUNCTYPE(None, c_void_p)
 dying_capsule_is_valid = python["PyCapsule_IsValid"]

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dlpack_conformance.abi.dlpack import DTYPES
+from dlpack_conformance.abi.dlpack import CUDA, DTYPES
 from dlpack_conformance.kit.accelerator import Accelerator
 from dlpack_conformance.kit.arrow_far import FarArray, Fetched
 from dlpack_conformance.kit.arrow_field import Field
-from dlpack_conformance.kit.reference import Array, from_dlpack, make
+from dlpack_conformance.kit.memory import aligned
+from dlpack_conformance.kit.reference import Array, Static, from_dlpack, late_array, make
 from dlpack_conformance.kit.reference_arrow import (
     Chunks,
     Data,
@@ -18,9 +19,12 @@ from dlpack_conformance.kit.reference_arrow import (
     take_schema,
     take_stream,
 )
+from dlpack_conformance.kit.streams import Streams
+from dlpack_conformance.kit.values import pack
 from dlpack_conformance.rule import NotApplicable
 
-__all__ = ["address", "dtype_of", "dtypes", "make", "odd", "shape_of", "take", "to_list", "write"]
+__all__ = ["address", "dtype_of", "dtypes", "late_array", "make", "odd", "shape_of", "take"]
+__all__ += ["device_array", "static_array", "to_list", "views", "write"]
 
 
 def dtypes() -> list[str]:
@@ -49,6 +53,28 @@ def address(array: Array) -> int:
 
 def write(array: Array, value: Any) -> None:
     array.write(value)
+
+
+def views(array: Array) -> list[Array]:
+    """The same elements, and the last axis backwards."""
+    return [
+        Array(array.address, array.dtype, array.shape, array.strides, owner=array.owner),
+        Array(
+            array.address + DTYPES[array.dtype][1] // 8 * (array.shape[-1] - 1) * array.strides[-1],
+            array.dtype,
+            array.shape,
+            (*array.strides[:-1], -array.strides[-1]),
+            owner=array.owner,
+        ),
+    ]
+
+
+def device_array() -> Array:
+    return late_array(Streams(CUDA), [1.0, 2.0])
+
+
+def static_array() -> Array:
+    return Static(aligned(pack([1.0, 2.0], "float32")), "float32", (2,), (1,))
 
 
 class Odd:

@@ -38,6 +38,10 @@ def take(x: Any, **keywords: Any) -> Any:
     return numpy.from_dlpack(x, **keywords)
 
 
+def views(array: Any) -> list[Any]:
+    return [array[:], array[::-1], array.reshape(1, -1)]
+
+
 def to_list(array: Any) -> Any:
     return array.tolist()
 

@@ -42,6 +42,10 @@ def take(x: Any, **keywords: Any) -> Any:
     return pyarrow.Tensor.from_dlpack(x, **keywords)
 
 
+def views(array: Any) -> list[Any]:
+    return [array.to_numpy()]
+
+
 def to_list(array: Any) -> Any:
     return array.to_numpy().tolist()
 

@@ -26,11 +26,17 @@ def before_guard_page(content: bytes) -> int:
     pages = mmap.mmap(-1, 2 * mmap.PAGESIZE)
     MEMORY.append(pages)
     guard = ctypes.addressof(ctypes.c_char.from_buffer(pages)) + mmap.PAGESIZE
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mprotect(ctypes.c_void_p(guard), ctypes.c_size_t(mmap.PAGESIZE), 0):
-        raise OSError(ctypes.get_errno(), "mprotect")
+    forbid(guard)
     ctypes.memmove(guard - len(content), content, len(content))
     return guard - len(content)
+
+
+def forbid(address: int) -> None:
+    """Makes the page of this address one that cannot be read."""
+    page = address - address % mmap.PAGESIZE
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(mmap.PAGESIZE), 0):
+        raise OSError(ctypes.get_errno(), "mprotect")
 
 
 def unreadable() -> int:

@@ -23,6 +23,7 @@ from dlpack_conformance.abi.capsule import (
     PyCapsule_GetName,
     PyCapsule_GetPointer,
     PyCapsule_New,
+    capsule_destructor,
     take_exception_away,
 )
 from dlpack_conformance.kit.arrow_consumer import read_field, release
@@ -32,6 +33,7 @@ from dlpack_conformance.kit.arrow_reader import Reader, base, read_array
 from dlpack_conformance.kit.arrow_stream import ArrowStream
 from dlpack_conformance.kit.judge import either, equal, text
 from dlpack_conformance.kit.memory import unreadable
+from dlpack_conformance.kit.native import in_shared_object
 from dlpack_conformance.library import Library
 from dlpack_conformance.rule import Broken, NotApplicable, Report, rule
 
@@ -567,6 +569,8 @@ def fail() -> None:
 def exception_in_flight(lib: Library) -> None:
     """A capsule that dies while an exception is in flight keeps it."""
     found = exports(lib)
+    if not in_shared_object(capsule_destructor(capsules_in(found[0][1])[0])):
+        raise NotApplicable("its destructors are no compiled functions: ctypes cannot keep it")
     while found:
         method = found[-1][0]
         try:
