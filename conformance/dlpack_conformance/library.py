@@ -64,7 +64,7 @@ Arrow. A type is a kit.arrow_field.Field: a tree of format strings.
                                           which `requested_schema` may ask for the second
 
 Bridges, which have both protocols on one object:
-    bridge_tensor(x)                      one with `__dlpack__` for an object with `__arrow_c_array__`
+    bridge_tensor(x)                      one with `__dlpack__` for one with `__arrow_c_array__`
     bridge_array(x)                       one with `__arrow_c_array__` for one with `__dlpack__`
 
 On the kit's simulated device (kit/accelerator.py), which no library but the kit's own has:

@@ -19,11 +19,18 @@ from dlpack_conformance.kit.reference_arrow import (
     take_schema,
     take_stream,
 )
+from dlpack_conformance.kit.reference_bridge import (
+    bridge_array,
+    bridge_far_array,
+    bridge_far_tensor,
+    bridge_tensor,
+)
 from dlpack_conformance.kit.streams import Streams
 from dlpack_conformance.kit.values import pack
 from dlpack_conformance.rule import NotApplicable
 
-__all__ = ["address", "dtype_of", "dtypes", "late_array", "make", "odd", "shape_of", "take"]
+__all__ = ["address", "bridge_array", "bridge_far_array", "bridge_far_tensor", "bridge_tensor"]
+__all__ += ["dtype_of", "dtypes", "late_array", "make", "odd", "shape_of", "take"]
 __all__ += ["device_array", "static_array", "to_list", "views", "write"]
 
 
