@@ -15,7 +15,7 @@ from dlpack_conformance.abi.dlpack import DTYPES, READ_ONLY
 from dlpack_conformance.kit.arrow_field import Field, schema_capsule
 from dlpack_conformance.kit.producer import Producer
 
-NARROW_FLOATS = ("float8", "float6", "float4")
+NARROW_FLOATS = ("float8_", "float6_", "float4_")
 
 
 def dtypes() -> list[str]:
@@ -55,6 +55,8 @@ def to_list(array: Any) -> Any:
     if array.dtype.startswith(NARROW_FLOATS):
         codes = numpy.array(array.tolist(), getattr(ml_dtypes, array.dtype))
         return codes.view("uint8").tolist()
+    if "x" in array.dtype:
+        return numpy.asarray(array).tolist()  # the lanes are one more axis
     return array.tolist()
 
 
