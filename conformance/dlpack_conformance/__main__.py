@@ -6,7 +6,7 @@ import sys
 from dlpack_conformance import report
 from dlpack_conformance.library import load
 from dlpack_conformance.rule import all_rules
-from dlpack_conformance.run import TIME_LIMIT, run_all
+from dlpack_conformance.run import TIME_LIMIT, one_line, run_all
 from dlpack_conformance.script import script
 
 
@@ -30,8 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"there is no rule {options.rule}: --list has them")
     try:
         lib = load(options.library, options.hooks)
-    except ImportError as error:
-        parser.error(str(error))
+    except Exception as error:  # the library's own, or of the file of hooks
+        parser.error(one_line(error))
     if chosen is not None:
         print(script(chosen, lib), end="")
         return 0

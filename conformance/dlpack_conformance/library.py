@@ -3,7 +3,8 @@
 A verb is a plain function of a hooks module: `hooks/numpy.py`, or the file of `--hooks`. It stands
 alone (it uses the module's imports and other functions, no state), since `--rule ID` prints it.
 What a library has not got, its hooks leave out: then the rule is not applicable. A verb that
-cannot do one thing (`make` without strides) raises NotApplicable for it.
+cannot do one thing (`make` without strides) raises NotApplicable for it. Any object with verbs as
+attributes can stand for the module: the tests of the kit make libraries with a planted fault so.
 
 dtypes are named as in the array API and ml_dtypes (abi/dlpack.py has the table). Elements are
 Python's bool, int, float and complex; those of float8, float6 and float4 their codes, ints.
@@ -25,11 +26,17 @@ DLPack, producers:
                               "text", "datetime", "object", "layout" (strides that are no
                               multiple of the item), "sparse", "meta"
     device_array()            an array on a device that is not the CPU
+    late_array(streams, values)
+                              an array of float32 on the kit's simulated device (kit/streams.py),
+                              whose elements are 0 until work on a stream of its own is done: the
+                              kit's own library has it, for the rules on streams
+    static_array()            an array of two elements whose tensors have a NULL deleter, likewise
     methods                   `array.__dlpack__(...)` and `array.__dlpack_device__()` are called as
                               they are, no verb
 
 DLPack, consumers:
     take(x, **keywords)       the library's from_dlpack: `device` and `copy`, if given, as they are
+    views(array)              arrays that share its memory; left out where there are none
 
 The C exchange API is looked up on `type(make([1.0]))`.
 
@@ -46,13 +53,31 @@ Arrow. A type is a kit.arrow_field.Field: a tree of format strings.
     arrow_take_stream(x)                  takes an object with `__arrow_c_stream__`, and reads it
     arrow_take_schema(x)                  takes an object with `__arrow_c_schema__`
     arrow_take_device(x)                  takes one with `__arrow_c_device_array__` only
+    arrow_iterate(x)                      an iterator of a stream's chunks, each read when asked for
+    arrow_failing_stream(field, chunks, message)
+                                          one whose source fails after these chunks, with an error
+                                          that says the message
+    arrow_device_stream(field, chunks), arrow_failing_device_stream(field, chunks, message)
+                                          objects with `__arrow_c_device_stream__`
+    arrow_take_device_stream(x)           takes one with `__arrow_c_device_stream__` only
     arrow_requests()                      (field, other field, values): types of the same values, of
                                           which `requested_schema` may ask for the second
+
+Bridges, which have both protocols on one object:
+    bridge_tensor(x)                      one with `__dlpack__` for an object with `__arrow_c_array__`
+    bridge_array(x)                       one with `__arrow_c_array__` for one with `__dlpack__`
+
+On the kit's simulated device (kit/accelerator.py), which no library but the kit's own has:
+    arrow_far_array(device, values)       an object with `__arrow_c_device_array__`
+    arrow_take_far(device, x)             takes one
+    bridge_far_tensor(device, x), bridge_far_array(device, x)
+                                          the bridges, there
 """
 
 import importlib
 import importlib.metadata
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -60,17 +85,21 @@ from typing import Any
 from dlpack_conformance.rule import NotApplicable, Rule
 
 
+class NoVerb(NotApplicable, AttributeError):
+    """So that `hasattr` says whether the hooks have a verb."""
+
+
 class Library:
     """Verbs by attribute: `lib.make` is the hook of that name."""
 
-    def __init__(self, name: str, hooks: ModuleType) -> None:
+    def __init__(self, name: str, hooks: Any) -> None:
         self.name, self.hooks = name, hooks
 
     def __getattr__(self, verb: str) -> Any:
         try:
             return getattr(self.hooks, verb)
         except AttributeError:
-            raise NotApplicable(f"the hooks of {self.name} have no {verb}") from None
+            raise NoVerb(f"the hooks of {self.name} have no {verb}") from None
 
     def concerned_by(self, rule: Rule) -> bool:
         """Whether the library speaks the rule's protocol at all."""
@@ -81,11 +110,13 @@ class Library:
 
     @property
     def version(self) -> str:
-        """Of the distribution, or of the module; empty if neither says it."""
+        """As the module says it, or its distribution."""
+        package = self.name.partition(".")[0]
+        said = getattr(sys.modules.get(package), "__version__", None)
         try:
-            return importlib.metadata.version(self.name)
+            return str(said or importlib.metadata.version(package))
         except importlib.metadata.PackageNotFoundError:
-            return str(getattr(importlib.import_module(self.name), "__version__", ""))
+            return "of no version"
 
 
 def load(name: str, hooks: str | None = None) -> Library:

@@ -26,6 +26,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         )
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    # A library that cannot be asked ends the session before a test runs.
+    library(session.config, "--dlpack-module")
+    library(session.config, "--dlpack-arrow-module")
+
+
+def library(config: pytest.Config, option: str) -> Any:
+    """The library of that option; None if it is not given."""
+    # Nothing of ours is imported where there is nothing to judge.
+    from dlpack_conformance.library import load  # noqa: PLC0415
+
+    name = config.getoption(option)
+    try:
+        return None if name is None else load(name, config.getoption("--dlpack-hooks"))
+    except ImportError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Any:
     option = parent.config.getoption
     if file_path.parent != RULES or file_path.name.startswith("_"):
@@ -37,30 +55,19 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Any:
 
 class RuleFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
-        # Imports wait until there is something to judge.
-        from dlpack_conformance.library import load  # noqa: PLC0415
         from dlpack_conformance.rule import all_rules  # noqa: PLC0415
 
         option = self.config.getoption
         xfails = ids(option("--dlpack-xfails-file"))
         skips = ids(option("--dlpack-skips-file"))
-        for prefixes, name in (
-            (("DL",), option("--dlpack-module")),
-            (("AR", "BR"), option("--dlpack-arrow-module")),
-        ):
-            if name is None:
-                continue
-            try:
-                lib = load(name, option("--dlpack-hooks"))
-            except ImportError as error:
-                raise pytest.UsageError(str(error)) from None
-            module = f"dlpack_conformance.rules.{self.path.stem}"
-            for rule in all_rules():
-                if rule.check.__module__ != module or not rule.id.startswith(prefixes):
-                    continue
-                if not lib.concerned_by(rule):
-                    continue
-                item = RuleItem.from_parent(self, name=f"{rule.id}[{name}]", rule=rule, lib=lib)
+        dlpack = library(self.config, "--dlpack-module")
+        arrow = library(self.config, "--dlpack-arrow-module")
+        module = f"dlpack_conformance.rules.{self.path.stem}"
+        for rule in [rule for rule in all_rules() if rule.check.__module__ == module]:
+            lib = dlpack if rule.id.startswith("DL") else arrow
+            if lib is not None and lib.concerned_by(rule):
+                name = f"{rule.id}[{lib.name}]"
+                item = RuleItem.from_parent(self, name=name, rule=rule, lib=lib)
                 if rule.id in skips:
                     item.add_marker(pytest.mark.skip(reason=f"{rule.id} is in the skips file"))
                 if rule.id in xfails:

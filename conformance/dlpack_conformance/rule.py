@@ -4,9 +4,11 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 LEVELS = ("must", "derived", "should", "may", "silent")
+# Ids of rules that are gone: none of them is given again.
+RETIRED: frozenset[str] = frozenset()
 
 
 class Broken(Exception):
@@ -19,6 +21,11 @@ class Broken(Exception):
 
 class NotApplicable(Exception):
     """The library has not got what the rule is about."""
+
+
+def lacking(*_: object, **__: object) -> NoReturn:
+    """Stands in a script for what the library's hooks leave out."""
+    raise NotApplicable("the library's hooks have no such function")
 
 
 class Report(str):
@@ -75,7 +82,7 @@ def rule(
     """Registers the check below it, and leaves the function as it is."""
 
     def register(check: Callable[..., Any]) -> Callable[..., Any]:
-        if id in RULES or level not in LEVELS:
+        if id in RULES or id in RETIRED or level not in LEVELS:
             raise ValueError(f"{id}, {level}: an id is given once, a level is one of {LEVELS}")
         RULES[id] = Rule(id, level, source, who, check, since, until, fresh)
         return check

@@ -15,46 +15,67 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from dlpack_conformance.library import Library
-from dlpack_conformance.rule import Rule
+from dlpack_conformance.rule import Rule, lacking
 
 OURS = f"{__package__}."
 
 
 def script(rule: Rule, lib: Library) -> str:
     """Its text: it ends with a traceback if the library breaks the rule."""
-    made = Script()
+    unused: set[str] = set()
+    while True:
+        made, check = collected(rule, lib, unused)
+        # Without these methods others may be unused too.
+        more = made.methods_defined - made.attributes - unused
+        if not more:
+            break
+        unused |= more
+    head = f"# {rule.id} {rule.slug} ({rule.level}; {rule.source}), {lib.name} {lib.version}"
+    verbs = [
+        f"    {verb} = {verb if hasattr(lib.hooks, verb) else lacking.__name__}"
+        for verb in sorted(made.verbs)
+    ]
+    asked = "\n".join(["class lib:", *(verbs or ["    pass"])])
+    call = f"print({rule.check.__name__}(lib) or 'the rule holds')"
+    return joined([head + "\n" + import_lines(made.imports), *made.parts, check, asked, call])
+
+
+def collected(rule: Rule, lib: Library, unused: set[str]) -> tuple["Script", str]:
+    """What the check needs, and its own text."""
+    made = Script(unused)
     module = importlib.import_module(rule.check.__module__)
     made.add(module, rule.check.__name__, docstring=True)
     check = made.parts.pop()
-    verbs = sorted(verb for verb in made.verbs if hasattr(lib.hooks, verb))
-    for verb in verbs:
-        made.add(lib.hooks, verb)
-    head = f"# {rule.id} {rule.slug} ({rule.level}; {rule.source}), {lib.name} {lib.version}"
-    asked = "\n".join(["class lib:", *([f"    {verb} = {verb}" for verb in verbs] or ["    pass"])])
-    call = f"print({rule.check.__name__}(lib))"
-    parts = [head + "\n" + import_lines(made.imports), *made.parts, check, asked, call]
-    return joined(parts)
+    for verb in sorted(made.verbs):
+        if hasattr(lib.hooks, verb):
+            made.add(lib.hooks, verb)
+        else:
+            made.add(importlib.import_module(lacking.__module__), lacking.__name__)
+    return made, check
 
 
 def joined(parts: list[str]) -> str:
-    """Lines that belong together stay together; two empty ones around a function or class."""
+    """Constants stay together; an empty line is around a function or class."""
     text = parts[0]
     for before, part in itertools.pairwise(parts):
         small = not any(re.search(r"^(def|class|@)", each, re.M) for each in (before, part))
-        text += ("\n" if small else "\n\n\n") + part
+        text += ("\n" if small else "\n\n") + part
     return text + "\n"
 
 
 class Script:
     """Definitions in an order in which they can run."""
 
-    def __init__(self) -> None:
+    def __init__(self, unused: set[str]) -> None:
+        self.unused = unused  # methods to leave out
         self.sources: dict[str, Source] = {}
         self.origins: dict[str, str] = {}  # of each name, the module that it is copied from
         self.copied: set[ast.stmt] = set()
         self.imports: set[tuple[str, str | None, str]] = set()
         self.parts: list[str] = []
         self.verbs: set[str] = set()  # what is asked of `lib`
+        self.methods_defined: set[str] = set()
+        self.attributes: set[str] = set()  # and methods, that something uses
 
     def add(self, module: ModuleType, name: str, docstring: bool = False) -> None:
         """The definition of a name, after those that it uses."""
@@ -77,10 +98,15 @@ class Script:
         self.copied.update(statements)
         texts = []
         for statement in statements:
-            for used in names_used(statement):
+            dropped = methods(statement, self.unused)
+            nodes = kept_nodes(statement, dropped)
+            for used in names_used(nodes):
                 self.add(module, used)
-            self.verbs |= verbs_used(statement)
-            texts.append(source.copy(statement, docstring))
+            attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+            self.attributes |= {node.attr for node in attributes}
+            self.verbs |= {node.attr for node in attributes if root(node.value) == "lib"}
+            self.methods_defined |= {method.name for method in methods(statement)}
+            texts.append(source.copy(statement, dropped, docstring))
         if texts:
             self.parts.append("\n".join(texts))
 
@@ -106,23 +132,26 @@ class Source:
                 for name in names_defined(statement):
                     self.definitions.setdefault(name, []).append(statement)
 
-    def copy(self, statement: ast.stmt, docstring: bool) -> str:
-        """Its text with the comments above it, without annotations, `@rule`, notes to linters and
-        docstrings; that of the statement itself stays where `docstring` says so."""
-        cuts = [cut for node in ast.walk(statement) for cut in self.annotations(node)]
-        for node in ast.walk(statement):
+    def copy(self, statement: ast.stmt, dropped: list[ast.FunctionDef], docstring: bool) -> str:
+        """Its text with the comments above it, without these methods, annotations, `@rule`, notes
+        to linters and docstrings; that of the statement itself stays if `docstring` says so."""
+        # With the empty line above each.
+        cuts = [(self.start(method) - 1, self.end(method)) for method in dropped]
+        for node in kept_nodes(statement, dropped):
+            cuts += self.annotations(node)
             if not (docstring and node is statement):
                 cuts += self.docstring(node)
         begin = self.start(statement)
-        text = self.text[begin : self.place(statement.end_lineno, statement.end_col_offset)]
+        text = self.text[begin : self.end(statement)]
         for start, end in sorted(cuts, reverse=True):
             text = text[: start - begin] + text[end - begin :]
-        return re.sub(r"  # (noqa|type:).*", "", text)
+        text = re.sub(r"  # (noqa|type:).*", "", text)
+        return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
 
     def start(self, statement: ast.stmt) -> int:
         decorators = [d for d in getattr(statement, "decorator_list", []) if root(d) != "rule"]
         line = decorators[0].lineno if decorators else statement.lineno
-        while line > 1 and self.lines[line - 2].startswith("#"):
+        while line > 1 and self.lines[line - 2].lstrip().startswith("#"):
             line -= 1
         return self.place(line, 0)
 
@@ -130,7 +159,10 @@ class Source:
         """Where the annotations of a function or a variable lie."""
         if isinstance(node, ast.arg) and node.annotation is not None:
             start = self.place(node.lineno, node.col_offset) + len(node.arg)
-            yield start, self.end(node.annotation)
+            end = self.end(node.annotation)
+            yield start, end
+            if self.text.startswith(" = ", end):
+                yield from [(end, end + 1), (end + 2, end + 3)]
         if isinstance(node, ast.AnnAssign):
             yield self.end(node.target), self.end(node.annotation)
         if isinstance(node, ast.FunctionDef) and node.returns is not None:
@@ -155,7 +187,7 @@ class Source:
         before = self.lines[line - 1].encode()[:column].decode()
         return sum(map(len, self.lines[: line - 1])) + len(before)
 
-    def end(self, node: ast.expr) -> int:
+    def end(self, node: ast.expr | ast.stmt) -> int:
         return self.place(node.end_lineno, node.end_col_offset)
 
 
@@ -181,20 +213,29 @@ def root(node: ast.expr) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def names_used(statement: ast.stmt) -> list[str]:
-    """Without those of what is not copied."""
+def methods(statement: ast.stmt, names: set[str] | None = None) -> list[ast.FunctionDef]:
+    """Of a class, those of these names; by default all that Python does not call by itself."""
+    body = statement.body if isinstance(statement, ast.ClassDef) else []
+    found = [node for node in body if isinstance(node, ast.FunctionDef)]
+    if names is None:
+        return [method for method in found if not method.name.startswith("__")]
+    return [method for method in found if method.name in names]
+
+
+def kept_nodes(statement: ast.stmt, dropped: list[ast.FunctionDef]) -> list[ast.AST]:
+    left_out = {node for method in dropped for node in ast.walk(method)}
+    return [node for node in ast.walk(statement) if node not in left_out]
+
+
+def names_used(nodes: list[ast.AST]) -> list[str]:
+    """Without those of annotations and of `@rule`, which are not copied."""
     left_out: set[ast.AST] = set()
-    for node in ast.walk(statement):
+    for node in nodes:
         parts = [getattr(node, "annotation", None), getattr(node, "returns", None)]
         parts += [d for d in getattr(node, "decorator_list", []) if root(d) == "rule"]
         left_out.update(n for part in parts if part is not None for n in ast.walk(part))
-    names = [n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and n not in left_out]
+    names = [n.id for n in nodes if isinstance(n, ast.Name) and n not in left_out]
     return [name for name in dict.fromkeys(names) if not hasattr(builtins, name)]
-
-
-def verbs_used(statement: ast.stmt) -> set[str]:
-    attributes = [node for node in ast.walk(statement) if isinstance(node, ast.Attribute)]
-    return {node.attr for node in attributes if root(node.value) == "lib"}
 
 
 def import_lines(imports: set[tuple[str, str | None, str]]) -> str:

@@ -1,8 +1,7 @@
-"""PyCapsule and the exception in flight, by Python's own C functions."""
+"""PyCapsule and the exception that is set, by Python's own C functions."""
 
 import ctypes
-from ctypes import PYFUNCTYPE, byref, c_char_p, c_int, c_void_p, py_object, sizeof
-from typing import Any
+from ctypes import PYFUNCTYPE, byref, c_char_p, c_int, c_void_p, cast, py_object, sizeof
 
 # A library object with prototypes of its own: those of ctypes.pythonapi belong to everyone.
 python = ctypes.PyDLL(None, handle=ctypes.pythonapi._handle)
@@ -32,6 +31,14 @@ PyCapsule_SetDestructor = python.PyCapsule_SetDestructor
 PyCapsule_SetDestructor.restype = c_int
 PyCapsule_SetDestructor.argtypes = [py_object, c_void_p]
 
+# Where the name is, and what is called when a capsule dies.
+capsule_name_address = python["PyCapsule_GetName"]
+capsule_name_address.restype = c_void_p
+capsule_name_address.argtypes = [py_object]
+capsule_destructor = python["PyCapsule_GetDestructor"]
+capsule_destructor.restype = c_void_p
+capsule_destructor.argtypes = [py_object]
+
 # What a destructor gets is dying: an address, since a reference to it would let it die again.
 CAPSULE_DESTRUCTOR = PYFUNCTYPE(None, c_void_p)
 dying_capsule_is_valid = python["PyCapsule_IsValid"]
@@ -41,25 +48,21 @@ dying_capsule_pointer = python["PyCapsule_GetPointer"]
 dying_capsule_pointer.restype = c_void_p
 dying_capsule_pointer.argtypes = [c_void_p, c_char_p]
 
+# Without argtypes: ctypes would call their methods, and a call with an exception set is an error.
 PyErr_Fetch = python.PyErr_Fetch
 PyErr_Fetch.restype = None
-PyErr_Fetch.argtypes = [c_void_p, c_void_p, c_void_p]
-
-PyErr_Restore = python.PyErr_Restore
-PyErr_Restore.restype = None
-PyErr_Restore.argtypes = [c_void_p, c_void_p, c_void_p]
-
-# Made before there is an exception: a call from Python with one in flight is a SystemError.
 in_flight = (c_void_p * 3)()
 in_flight_parts = [byref(in_flight, part * sizeof(c_void_p)) for part in range(3)]
 
 
-def set_aside_exception() -> tuple[Any, ...]:
-    """What a callback calls first: a consumer may run it with an exception set."""
+def take_exception_away() -> str | None:
+    """The text of the exception that is set, and none is set any more: a callback calls this first.
+
+    C code may run a deleter while an exception is set. ctypes can neither run Python then nor put
+    the exception back, so that the caller fails without one, which is a SystemError.
+    """
     PyErr_Fetch(*in_flight_parts)
-    return tuple(in_flight)
-
-
-def put_back_exception(exception: tuple[Any, ...]) -> None:
-    """What a callback calls last."""
-    PyErr_Restore(*exception)
+    kind, value, _ = (cast(part, py_object) if part else None for part in in_flight)
+    if kind is None:
+        return None
+    return f"{kind.value.__name__}: {'' if value is None else value.value}"

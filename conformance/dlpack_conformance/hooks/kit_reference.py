@@ -1,12 +1,30 @@
 """The reference library of the kit."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dlpack_conformance.abi.dlpack import DTYPES
-from dlpack_conformance.kit.reference import Array, from_dlpack, make
+from dlpack_conformance.abi.dlpack import CUDA, DTYPES
+from dlpack_conformance.kit.accelerator import Accelerator
+from dlpack_conformance.kit.arrow_far import FarArray, Fetched
+from dlpack_conformance.kit.arrow_field import Field
+from dlpack_conformance.kit.memory import aligned
+from dlpack_conformance.kit.reference import Array, Static, from_dlpack, late_array, make
+from dlpack_conformance.kit.reference_arrow import (
+    Chunks,
+    Data,
+    DeviceChunks,
+    iterate,
+    take_array,
+    take_device_array,
+    take_schema,
+    take_stream,
+)
+from dlpack_conformance.kit.streams import Streams
+from dlpack_conformance.kit.values import pack
 from dlpack_conformance.rule import NotApplicable
 
-__all__ = ["address", "dtype_of", "dtypes", "make", "odd", "shape_of", "take", "to_list", "write"]
+__all__ = ["address", "dtype_of", "dtypes", "late_array", "make", "odd", "shape_of", "take"]
+__all__ += ["device_array", "static_array", "to_list", "views", "write"]
 
 
 def dtypes() -> list[str]:
@@ -37,6 +55,28 @@ def write(array: Array, value: Any) -> None:
     array.write(value)
 
 
+def views(array: Array) -> list[Array]:
+    """The same elements, and the last axis backwards."""
+    return [
+        Array(array.address, array.dtype, array.shape, array.strides, owner=array.owner),
+        Array(
+            array.address + DTYPES[array.dtype][1] // 8 * (array.shape[-1] - 1) * array.strides[-1],
+            array.dtype,
+            array.shape,
+            (*array.strides[:-1], -array.strides[-1]),
+            owner=array.owner,
+        ),
+    ]
+
+
+def device_array() -> Array:
+    return late_array(Streams(CUDA), [1.0, 2.0])
+
+
+def static_array() -> Array:
+    return Static(aligned(pack([1.0, 2.0], "float32")), "float32", (2,), (1,))
+
+
 class Odd:
     """An array that DLPack cannot say."""
 
@@ -61,3 +101,75 @@ def odd(what: str) -> Odd:
     if what in ("sparse", "meta"):
         raise NotApplicable(f"no {what} arrays")
     return Odd(what)
+
+
+# Arrow
+
+
+def arrow_array(field: Field, values: Sequence[Any]) -> Any:
+    return Data(field, values)
+
+
+def arrow_device_array(field: Field, values: Sequence[Any]) -> Any:
+    return Data(field, values)
+
+
+def arrow_slice(array: Any, start: int, length: int) -> Any:
+    return array.sliced(start, length)
+
+
+def arrow_stream(field: Field, chunks: Sequence[Sequence[Any]], once: bool = False) -> Any:
+    return Chunks(field, chunks, once=once)
+
+
+def arrow_failing_stream(field: Field, chunks: Sequence[Sequence[Any]], message: str) -> Any:
+    return Chunks(field, chunks, message=message)
+
+
+def arrow_device_stream(field: Field, chunks: Sequence[Sequence[Any]]) -> Any:
+    return DeviceChunks(field, chunks)
+
+
+def arrow_failing_device_stream(field: Field, chunks: Sequence[Sequence[Any]], message: str) -> Any:
+    return DeviceChunks(field, chunks, message=message)
+
+
+def arrow_requests() -> list[tuple[Field, Field, list[Any]]]:
+    texts = ["a", None, "c"]
+    return [(Field("i"), Field("l"), [1, None, 3]), (Field("u"), Field("vu"), texts)]
+
+
+def arrow_to_list(array: Any) -> Any:
+    return array.to_list()
+
+
+def arrow_take(x: Any) -> Any:
+    return take_array(x)
+
+
+def arrow_take_device(x: Any) -> Any:
+    return take_device_array(x)
+
+
+def arrow_take_schema(x: Any) -> Any:
+    return Data(take_schema(x.__arrow_c_schema__()), [])
+
+
+def arrow_take_stream(x: Any) -> Any:
+    return take_stream(x)
+
+
+def arrow_take_device_stream(x: Any) -> Any:
+    return take_stream(x)
+
+
+def arrow_iterate(x: Any) -> Iterator[Any]:
+    return iterate(x)
+
+
+def arrow_far_array(device: Accelerator, values: Sequence[int | None]) -> Any:
+    return FarArray(device, values)
+
+
+def arrow_take_far(device: Accelerator, x: Any) -> Any:
+    return Fetched(x, device)

@@ -29,12 +29,17 @@ def make(
     else:
         steps = [stride * array.itemsize for stride in strides]
         array = numpy.lib.stride_tricks.as_strided(array[offset:], shape, steps)
-    array.flags.writeable = not readonly
+    if readonly:
+        array.flags.writeable = False
     return array
 
 
 def take(x: Any, **keywords: Any) -> Any:
     return numpy.from_dlpack(x, **keywords)
+
+
+def views(array: Any) -> list[Any]:
+    return [array[:], array[::-1], array.reshape(1, -1)]
 
 
 def to_list(array: Any) -> Any:

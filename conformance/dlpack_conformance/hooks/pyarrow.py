@@ -24,6 +24,8 @@ def make(
     offset: int = 0,
     readonly: bool = False,
 ) -> Any:
+    if min(strides or [0]) < 0:
+        raise NotApplicable("no negative strides")
     array = numpy.array(values, dtype)[offset:]
     shape = (len(values),) if shape is None else shape
     if strides is None:
@@ -31,12 +33,17 @@ def make(
     else:
         steps = [stride * array.itemsize for stride in strides]
         array = numpy.lib.stride_tricks.as_strided(array, shape, steps)
-    array.flags.writeable = not readonly
+    if readonly:
+        array.flags.writeable = False
     return pyarrow.Tensor.from_numpy(array)
 
 
 def take(x: Any, **keywords: Any) -> Any:
     return pyarrow.Tensor.from_dlpack(x, **keywords)
+
+
+def views(array: Any) -> list[Any]:
+    return [array.to_numpy()]
 
 
 def to_list(array: Any) -> Any:

@@ -41,6 +41,10 @@ def take(x: Any, **keywords: Any) -> Any:
     return torch.from_dlpack(x, **keywords)
 
 
+def views(array: Any) -> list[Any]:
+    return [array[:], array[1:], array.reshape(1, -1)]
+
+
 def to_list(array: Any) -> Any:
     if array.dtype.itemsize == 1 and array.dtype.is_floating_point:
         return array.view(torch.uint8).tolist()

@@ -8,8 +8,7 @@ from typing import Any
 from dlpack_conformance.abi.arrow import ARROW_SCHEMA, NULLABLE, RELEASE, ArrowSchema
 from dlpack_conformance.abi.capsule import (
     PyCapsule_New,
-    put_back_exception,
-    set_aside_exception,
+    take_exception_away,
 )
 
 SCHEMAS: list[Any] = []  # for the life of the process
@@ -62,10 +61,9 @@ def fill_schema(schema: ArrowSchema, field: Field) -> None:
 
 
 def release_schema(address: int) -> None:
-    exception = set_aside_exception()
+    take_exception_away()
     schema = ArrowSchema.from_address(address)
     schema.release = None
-    put_back_exception(exception)
 
 
 def schema_capsule(field: Field) -> Any:

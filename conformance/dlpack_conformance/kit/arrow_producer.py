@@ -14,8 +14,7 @@ from dlpack_conformance.abi.arrow import (
 )
 from dlpack_conformance.abi.capsule import (
     PyCapsule_New,
-    put_back_exception,
-    set_aside_exception,
+    take_exception_away,
 )
 from dlpack_conformance.kit.arrow_field import Field, encode_metadata
 from dlpack_conformance.kit.arrow_layout import (
@@ -105,12 +104,11 @@ class Made:
         return ctypes.cast(address, ctypes.POINTER(ctypes.c_void_p))
 
     def release(self, address: int) -> None:
-        exception = set_aside_exception()
+        take_exception_away()
         self.calls.append(address)
         self.on_release()
         self.end()
         ctypes.c_void_p.from_address(address + type(self.target).release.offset).value = None
-        put_back_exception(exception)
 
     def end(self) -> None:
         """Who reads of it from now on reads wrong things, but for a child that was moved out."""

@@ -1,5 +1,6 @@
 """What checks say again and again."""
 
+import contextlib
 import ctypes
 from collections.abc import Callable
 from typing import Any
@@ -22,9 +23,15 @@ def attempt(lib: Any, x: Producer, **keywords: Any) -> tuple[Any, str | None]:
     """(array, None), or (None, text of the exception) if the library refuses the tensor."""
     try:
         return lib.take(x, **keywords), None
-    except (NotApplicable, SystemError):
-        raise  # SystemError: C code returned a result with an exception, or neither
+    except NotApplicable:
+        raise
     except Exception as error:
+        if isinstance(error, SystemError):
+            # Of C code that returned neither a result nor an exception, or both: unless the
+            # exception was lost by our deleter.
+            if not x.interrupted:
+                raise
+            return None, x.interrupted[-1]
         if x.legacy is False and not any(call.get("max_version") for call in x.calls):
             raise NotApplicable("asks for legacy tensors only") from None
         return None, text(error)
@@ -72,13 +79,14 @@ def exported_versioned(array: Any, **keywords: Any) -> Imported:
 
 
 def exported_dtypes(lib: Any) -> dict[str, Imported]:
-    """Two elements of every dtype that the library exports."""
+    """Two elements of every dtype that the library exports; how it refuses others is for another
+    rule."""
     views = {}
     for dtype in lib.dtypes():
-        try:
+        with contextlib.suppress(Exception):
             views[dtype] = exported(lib.make([0, 1], dtype))
-        except BufferError:
-            continue  # its own word that DLPack cannot say it
+    if not views:
+        raise NotApplicable("exports no dtype")
     return views
 
 

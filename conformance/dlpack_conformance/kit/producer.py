@@ -1,6 +1,7 @@
 """A producer of tensors that say what they are told."""
 
 import ctypes
+import gc
 from collections.abc import Callable, Sequence
 from ctypes import c_int64
 from typing import Any
@@ -8,8 +9,7 @@ from typing import Any
 from dlpack_conformance.abi.capsule import (
     PyCapsule_GetName,
     PyCapsule_New,
-    put_back_exception,
-    set_aside_exception,
+    take_exception_away,
 )
 from dlpack_conformance.abi.dlpack import (
     CPU,
@@ -65,6 +65,7 @@ class Producer:
         self.manager_ctx: int | None = None
         self.deleter: Any = DELETER(self.delete)
         self.deleted: list[int] = []  # what each call of the deleter got
+        self.interrupted: list[str] = []  # exceptions that were set when it was called
         self.on_delete: Callable[[], object] = lambda: None  # runs within it
         self.calls: list[dict[str, Any]] = []  # the keywords of each __dlpack__
         self.managed: list[Any] = []
@@ -72,12 +73,13 @@ class Producer:
         PRODUCERS.append(self)
 
     def delete(self, managed: int) -> None:
-        exception = set_aside_exception()
+        interrupted = take_exception_away()
+        if interrupted is not None:
+            self.interrupted.append(interrupted)
         self.deleted.append(managed)
         self.on_delete()
         # Who reads the elements from now on reads wrong ones.
         ctypes.memset(self.address, POISON, len(self.content))
-        put_back_exception(exception)
 
     def manage(self, versioned: bool) -> Any:
         """A managed tensor of the tensor as it is now."""
@@ -118,4 +120,5 @@ class Producer:
 
     def deletions(self) -> int:
         """Calls of the deleter, with those that the capsules' destructors make."""
+        gc.collect()  # arrays that an exception's frames keep in a cycle
         return len(self.deleted) + self.untaken()

@@ -11,11 +11,11 @@ from dlpack_conformance.abi.capsule import (
     PyCapsule_New,
     dying_capsule_is_valid,
     dying_capsule_pointer,
-    put_back_exception,
-    set_aside_exception,
+    take_exception_away,
 )
 from dlpack_conformance.abi.dlpack import (
     CPU,
+    CUDA,
     DELETER,
     DTYPES,
     IS_COPIED,
@@ -32,6 +32,7 @@ from dlpack_conformance.abi.dlpack import (
 )
 from dlpack_conformance.kit.consumer import Imported, dtype_name
 from dlpack_conformance.kit.memory import aligned
+from dlpack_conformance.kit.streams import Streams
 from dlpack_conformance.kit.values import nested, pack, pack_one, read_one, row_major
 
 MOST_AXES = 64
@@ -98,6 +99,74 @@ class Array:
         return export(array, versioned, flags)
 
 
+class DeviceArray(Array):
+    """Elements on the kit's simulated device: `queue` is the stream of the last work on them."""
+
+    def __init__(self, address: int, shape: Sequence[int], streams: Streams, queue: int) -> None:
+        super().__init__(address, "float32", shape, row_major(shape))
+        self.streams, self.queue = streams, queue
+
+    def to_list(self) -> Any:
+        self.streams.synchronize(self.queue)
+        return super().to_list()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (self.streams.device_type, 0)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        versioned = max_version is not None and max_version[0] >= MAJOR
+        if dl_device is not None and tuple(dl_device) == (CPU, 0):
+            if stream is not None:
+                raise ValueError("the CPU has no streams: stream must be None")
+            if copy is False:
+                raise BufferError("the memory of the device is not the CPU's")
+            self.streams.synchronize(self.queue)
+            return export(self.copied(), versioned, IS_COPIED)
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError(f"device {dl_device} is neither the array's nor the CPU")
+        consumers = self.consumers_stream(stream)
+        if consumers is not None and consumers != self.queue:
+            self.streams.wait(consumers, self.queue)
+        if not copy:
+            return export(self, versioned, 0)
+        on = self.queue if consumers is None else consumers
+        source, size = self.address, 4 * math.prod(self.shape)
+        result = DeviceArray(aligned(bytes(size)), self.shape, self.streams, on)
+        self.streams.launch(on, lambda: ctypes.memmove(result.address, source, size))
+        return export(result, versioned, IS_COPIED)
+
+    def consumers_stream(self, stream: Any) -> int | None:
+        """None for -1: no synchronisation."""
+        if stream is None:
+            return self.streams.default
+        if not isinstance(stream, int) or isinstance(stream, bool):
+            raise TypeError("stream is None or an int")
+        refused = (0,) if self.streams.device_type == CUDA else (1, 2)
+        if stream < -1 or stream in refused:
+            raise ValueError(f"{stream} is no stream of this device")
+        return None if stream == -1 else stream
+
+
+def late_array(streams: Streams, values: Sequence[float]) -> DeviceArray:
+    """Its elements are 0 until the work on a stream of its library is done."""
+    queue = streams.create()
+    content = pack(values, "float32")
+    address = aligned(bytes(len(content)))
+    streams.launch(queue, lambda: ctypes.memmove(address, content, len(content)))
+    return DeviceArray(address, (len(values),), streams, queue)
+
+
+class Static(Array):
+    """Elements that are never freed: its tensors have no deleter."""
+
+
 class Export:
     """A managed tensor, which keeps itself until its deleter is called."""
 
@@ -110,11 +179,12 @@ class Export:
             self.managed.version.major, self.managed.version.minor = MAJOR, MINOR
             self.managed.flags = flags
         self.deleter = DELETER(self.delete)
-        self.managed.deleter = ctypes.cast(self.deleter, c_void_p)
+        if not isinstance(array, Static):
+            self.managed.deleter = ctypes.cast(self.deleter, c_void_p)
         extents = c_int64 * len(array.shape)
         tensor = self.managed.dl_tensor
         tensor.data = array.address if math.prod(array.shape) else None
-        tensor.device = DLDevice(CPU, 0)
+        tensor.device = DLDevice(*array.__dlpack_device__())
         tensor.ndim = len(array.shape)
         tensor.dtype = DLDataType(*DTYPES[array.dtype], 1)
         tensor.shape = extents(*array.shape)
@@ -122,9 +192,8 @@ class Export:
         Export.alive.add(self)
 
     def delete(self, _managed: int) -> None:
-        exception = set_aside_exception()
+        take_exception_away()
         Export.alive.discard(self)
-        put_back_exception(exception)
 
 
 def export(array: Array, versioned: bool, flags: int) -> Any:
@@ -136,12 +205,11 @@ def export(array: Array, versioned: bool, flags: int) -> Any:
 
 
 def delete_untaken(capsule: int, name: bytes) -> None:
-    exception = set_aside_exception()
+    take_exception_away()
     if dying_capsule_is_valid(capsule, name):
         managed = dying_capsule_pointer(capsule, name)
         kind: Any = DLManagedTensorVersioned if name == VERSIONED else DLManagedTensor
         DELETER(kind.from_address(managed).deleter)(managed)
-    put_back_exception(exception)
 
 
 delete_untaken_legacy = CAPSULE_DESTRUCTOR(lambda capsule: delete_untaken(capsule, LEGACY))
