@@ -1,11 +1,22 @@
 """The buffers of an array: how large its length and offset make them."""
 
 import ctypes
+import itertools
+import struct
 from typing import Any
 
-from dlpack_conformance.kit.arrow_consumer import number
+from dlpack_conformance.kit.arrow_consumer import child, dictionary_of, is_null, number
 from dlpack_conformance.kit.arrow_field import Field
-from dlpack_conformance.kit.arrow_layout import BINARIES, LIST_VIEWS, layout_of, width_of
+from dlpack_conformance.kit.arrow_layout import (
+    BINARIES,
+    LIST_VIEWS,
+    LISTS,
+    VIEWS,
+    layout_of,
+    type_ids,
+    unpack_element,
+    width_of,
+)
 
 
 def buffer_names(field: Field, array: Any) -> list[str]:
@@ -62,3 +73,71 @@ def alignment_of(form: str, name: str) -> int:
     if name == "data" and form not in BINARIES and not form.startswith("w:"):
         return width_of(form) or 1
     return {"views": 4, "lengths": 8}.get(name, 1)
+
+
+def least_lengths(field: Field, array: Any) -> list[int]:
+    """Of the children: the items that the parent reaches."""
+    form, buffers, total = field.format, array.buffers, array.length + array.offset
+    items = range(total)
+    least = [0] * len(field.children)
+    if form == "+s" or form.startswith("+us:"):
+        least = [total] * len(field.children)
+    elif form.startswith("+w:"):
+        least = [int(form[3:]) * total]
+    elif form in LISTS and total:
+        least = [number(buffers[1], LISTS[form], total)]
+    elif form in LIST_VIEWS and total:
+        code = LIST_VIEWS[form]
+        least = [max(number(buffers[1], code, i) + number(buffers[2], code, i) for i in items)]
+    elif form.startswith("+ud:"):
+        places = [(number(buffers[0], "b", i), number(buffers[1], "i", i)) for i in items]
+        least = [max([p + 1 for t, p in places if t == n], default=0) for n in type_ids(form)]
+    return least
+
+
+def check_array(field: Field, array: Any) -> None:
+    """A ValueError where the structure cannot be of this type, or reaches out of its memory."""
+    if array.length < 0 or array.offset < 0:
+        raise ValueError(f"{array.length} items from {array.offset}")
+    if array.n_children != len(field.children) or (array.n_children and not array.children):
+        raise ValueError(f"{array.n_children} children of {field.format}")
+    if bool(array.dictionary) != (field.dictionary is not None):
+        raise ValueError("a dictionary in one of schema and array")
+    least = 3 if field.format in VIEWS else len(layout_of(field.format))
+    if array.n_buffers < least or (least and not array.buffers):
+        raise ValueError(f"{array.n_buffers} buffers of {field.format}")
+    for i, size in enumerate(buffer_sizes(field, array)):
+        if size and not array.buffers[i] and (i or buffer_names(field, array)[0] != "validity"):
+            raise ValueError(f"buffer {i} of {size} bytes is NULL")
+    check_offsets(field, array)
+    for i, (its, items) in enumerate(zip(field.children, least_lengths(field, array), strict=True)):
+        if child(array, i).length < items:
+            raise ValueError(f"a child of less than {items} items")
+        check_array(its, child(array, i))
+    if field.dictionary is not None:
+        check_array(field.dictionary, dictionary_of(array))
+
+
+def check_offsets(field: Field, array: Any) -> None:
+    form, total = field.format, array.length + array.offset
+    valid = [i for i in range(array.offset, total) if not is_null(field, array, i)]
+    code = (BINARIES | LISTS).get(form)
+    if code and total:
+        ends = [number(array.buffers[1], code, i) for i in range(total + 1)]
+        if ends[0] < 0 or any(end < start for start, end in itertools.pairwise(ends)):
+            raise ValueError("offsets that fall")
+    if form in VIEWS:
+        sizes = buffer_sizes(field, array)[2:-1]
+        for i in valid:
+            content = ctypes.string_at(array.buffers[1] + 16 * i, 16)
+            length, buffer, start = struct.unpack("=i4x2i", content)
+            inside = 0 <= buffer < len(sizes) and 0 <= start <= sizes[buffer] - length
+            if length < 0 or (length > 12 and not inside):
+                raise ValueError("a view beyond its buffer")
+    if field.dictionary is not None:
+        width = width_of(form) or 0
+        words = dictionary_of(array).length
+        for i in valid:
+            code_of = unpack_element(form, ctypes.string_at(array.buffers[1] + width * i, width))
+            if not 0 <= code_of < words:
+                raise ValueError(f"code {code_of} of {words} words")
