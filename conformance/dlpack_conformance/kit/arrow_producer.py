@@ -63,6 +63,7 @@ class Made:
         self.memory: list[Any] = []
         self.by_parent = False  # who calls its release
         self.calls: list[int] = []  # what each call of its release got
+        self.interrupted: list[str] = []  # exceptions that were set when it was called
         self.owned: list[tuple[int, bytes]] = []  # memory, with what is in it
         self.buffers: list[int] = []  # addresses of buffers in it
         self.changes: list[str] = []  # what held something else when it was released
@@ -111,7 +112,8 @@ class Made:
         return ctypes.cast(address, ctypes.POINTER(ctypes.c_void_p))
 
     def release(self, address: int) -> None:
-        take_exception_away()
+        interrupted = take_exception_away()
+        self.interrupted += [] if interrupted is None else [interrupted]
         if not self.by_parent:
             self.calls.append(address)
         self.on_release()
@@ -199,6 +201,11 @@ class ArrowProducer:
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
         self.requests.append(requested_schema)
         return self.export_schema(), self.export_array()
+
+    @property
+    def interrupted(self) -> list[str]:
+        """Exceptions that were set when a release was called, and are lost."""
+        return [each for made in self.schemas + self.arrays for each in made.interrupted]
 
     def releases(self) -> list[int]:
         """Of each structure exported: 1 if all went well."""
