@@ -8,6 +8,7 @@ from dlpack_conformance.kit.arrow_field import Field
 
 KEY_VALUE = Field("+s", "entries", (Field("u", "key", flags=0), Field("i", "value")), flags=0)
 TEXTS = ["a", None, "a text of more than twelve bytes", "", "and one of these"]
+BYTES = [None if text is None else text.encode() for text in TEXTS]
 LISTED = [[1, 2], None, [], [3, None, 4]]
 DECIMALS = [Decimal("1.25"), None, Decimal("-3.50")]
 
@@ -20,7 +21,7 @@ def arrow_cases() -> list[tuple[Field, list[Any]]]:
     flat += [(form, [1, None, 3, 4]) for form in "cCsSiIlL"]
     flat += [(form, [1.0, None, 3.5, 2.0]) for form in "efg"]
     flat += [(form, TEXTS) for form in ("u", "U", "vu")]
-    flat += [(form, [t and t.encode() for t in TEXTS]) for form in ("z", "Z", "vz")]
+    flat += [(form, BYTES) for form in ("z", "Z", "vz")]
     flat += [("w:3", [b"abc", None, b"xyz"]), ("tin", [(1, 2, 3000), None, (4, 5, 6000)])]
     flat += [("tiM", [1, None, 3]), ("tiD", [(1, 2), None, (3, 4)])]
     flat += [(f"d:{size}", DECIMALS) for size in ("19,2", "9,2,32", "18,2,64", "40,2,256")]

@@ -23,7 +23,7 @@ def arrow_export(lib: Any, field: Field, values: list[Any]) -> ArrowExported:
     asked for one with one column."""
     try:
         make = lib.arrow_array
-    except (AttributeError, NotApplicable):
+    except NotApplicable:
         make = None
     if make is not None:
         return ArrowExported(make(field, values))
@@ -46,9 +46,9 @@ def arrow_exports(
     for field, values in arrow_cases() if cases is None else cases:
         try:
             exported = arrow_export(lib, field, values)
-        except (NotApplicable, SystemError):
+        except (NotApplicable, KeyboardInterrupt):
             raise
-        except Exception:
+        except BaseException:  # a panic of Rust is no Exception
             continue  # it has no such type
         made += 1
         yield field, values, exported
@@ -89,14 +89,20 @@ def parts_of(part: Part) -> Iterator[Part]:
         yield from parts_of(each)
 
 
-def arrow_attempt(lib: Any, x: Any) -> tuple[Any, str | None]:
+def arrow_attempt(lib: Any, x: ArrowProducer) -> tuple[Any, str | None]:
     """(values, None), or (None, text of the exception) if the library refuses the array, at once
     or when it is read."""
     try:
         return lib.arrow_to_list(lib.arrow_take(x)), None
-    except (NotApplicable, AttributeError, SystemError):
-        raise  # AttributeError: the library asks for another method than it has to
-    except Exception as error:
+    except (NotApplicable, KeyboardInterrupt):
+        raise
+    except SystemError:
+        # Of C code that returned neither a result nor an exception, or both: unless the exception
+        # was lost by our release.
+        if not x.interrupted:
+            raise
+        return None, x.interrupted[-1]
+    except BaseException as error:  # a panic of Rust is no Exception
         return None, text(error)
 
 
@@ -139,7 +145,7 @@ def field_again(lib: Any, field: Field, values: list[Any]) -> Field:
     """The type as the library exports what it took."""
     try:
         taken = lib.arrow_take_schema(Typed(field))
-    except (NotApplicable, AttributeError):
+    except NotApplicable:
         taken = lib.arrow_take(ArrowProducer(field, values))
     if hasattr(taken, "__arrow_c_schema__"):
         capsule = taken.__arrow_c_schema__()

@@ -27,7 +27,7 @@ from dlpack_conformance.kit.arrow_layout import (
     type_ids,
     width_of,
 )
-from dlpack_conformance.kit.memory import aligned, unreadable
+from dlpack_conformance.kit.memory import unreadable
 
 ARROW_PRODUCERS: list[Any] = []  # for the life of the process: callbacks may be called at its end
 ARROW_POISON = 0xDB
@@ -55,18 +55,23 @@ class Part:
 
 
 class Made:
-    """A structure that was filled from a part, and what it owns, until its release is called."""
+    """A structure that was filled from a part, and what it owns, until its release is called. Then
+    its memory is poisoned, or with `frees` freed."""
 
-    def __init__(self, part: Part, target: Any, base: bool) -> None:
-        self.target, self.base = target, base
+    def __init__(self, part: Part, target: Any, base: bool, frees: bool = False) -> None:
+        self.target, self.base, self.frees = target, base, frees
+        self.memory: list[Any] = []
+        self.by_parent = False  # who calls its release
         self.calls: list[int] = []  # what each call of its release got
+        self.interrupted: list[str] = []  # exceptions that were set when it was called
         self.owned: list[tuple[int, bytes]] = []  # memory, with what is in it
         self.buffers: list[int] = []  # addresses of buffers in it
         self.changes: list[str] = []  # what held something else when it was released
         self.on_release: Callable[[], object] = lambda: None  # runs within it
         self.callback = RELEASE(self.release)
-        self.children = [Made(child, child.kind(), False) for child in part.children]
-        self.dictionary = part.dictionary and Made(part.dictionary, part.dictionary.kind(), False)
+        self.children = [Made(child, child.kind(), False, frees) for child in part.children]
+        words = part.dictionary
+        self.dictionary = words and Made(words, words.kind(), False, frees)
         self.set_fields(part)
 
     def set_fields(self, part: Part) -> None:
@@ -92,7 +97,10 @@ class Made:
         self.content = bytes(target)
 
     def own(self, content: bytes) -> int:
-        address = aligned(content)
+        memory = ctypes.create_string_buffer(len(content) + 64)
+        self.memory.append(memory)
+        address = -(-ctypes.addressof(memory) // 64) * 64
+        ctypes.memmove(address, content, len(content))
         self.owned.append((address, content))
         return address
 
@@ -104,8 +112,10 @@ class Made:
         return ctypes.cast(address, ctypes.POINTER(ctypes.c_void_p))
 
     def release(self, address: int) -> None:
-        take_exception_away()
-        self.calls.append(address)
+        interrupted = take_exception_away()
+        self.interrupted += [] if interrupted is None else [interrupted]
+        if not self.by_parent:
+            self.calls.append(address)
         self.on_release()
         self.end()
         ctypes.c_void_p.from_address(address + type(self.target).release.offset).value = None
@@ -117,12 +127,15 @@ class Made:
             if part.target.release:
                 if bytes(part.target) != part.content:
                     self.changes.append("structure")
-                part.end()
+                part.by_parent = True
+                RELEASE(part.target.release)(ctypes.addressof(part.target))
                 self.changes += part.changes
                 poison(ctypes.addressof(part.target), ctypes.sizeof(part.target))
                 part.target.release = None
         for address, content in self.owned:
             poison(address, len(content))
+        if self.frees:
+            self.owned, self.memory = [], []
 
     def changed(self) -> list[str]:
         """What of its own memory does not hold what it held: "buffer", or "member"."""
@@ -188,6 +201,11 @@ class ArrowProducer:
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
         self.requests.append(requested_schema)
         return self.export_schema(), self.export_array()
+
+    @property
+    def interrupted(self) -> list[str]:
+        """Exceptions that were set when a release was called, and are lost."""
+        return [each for made in self.schemas + self.arrays for each in made.interrupted]
 
     def releases(self) -> list[int]:
         """Of each structure exported: 1 if all went well."""

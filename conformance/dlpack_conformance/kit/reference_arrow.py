@@ -1,6 +1,6 @@
 """Arrow in the kit's reference library: arrays and streams of any type that keep the rules.
 
-All memory is the kit's and lives as long as the process: what is released is marked, not freed.
+Buffers and texts are freed when they are released; structures live as long as the process.
 """
 
 import ctypes
@@ -33,6 +33,7 @@ from dlpack_conformance.abi.capsule import (
     take_exception_away,
 )
 from dlpack_conformance.abi.dlpack import CPU
+from dlpack_conformance.kit.arrow_buffers import check_array
 from dlpack_conformance.kit.arrow_consumer import move, read_field, read_values, release
 from dlpack_conformance.kit.arrow_field import Field
 from dlpack_conformance.kit.arrow_producer import Made, array_part, schema_part
@@ -71,11 +72,11 @@ def capsule_of(structure: Any, name: bytes) -> Any:
 
 
 def make_schema(field: Field, out: ArrowSchema) -> None:
-    KEPT.append(Made(schema_part(field), out, True))
+    KEPT.append(Made(schema_part(field), out, True, frees=True))
 
 
 def make_array(field: Field, values: Sequence[Any], offset: int, out: ArrowArray) -> None:
-    KEPT.append(Made(array_part(field, values, offset), out, True))
+    KEPT.append(Made(array_part(field, values, offset), out, True, frees=True))
 
 
 def requested(field: Field, request: Any) -> Field:
@@ -232,6 +233,7 @@ class Taken:
 
     def __init__(self, field: Field, array: Any) -> None:
         self.field, self.array = field, array
+        check_array(field, array)
 
     def to_list(self) -> list[Any]:
         return read_values(self.field, self.array)
