@@ -24,7 +24,8 @@ DLPack, producers:
     dtypes()                  the names of those that `make` takes
     odd(what)                 an array that DLPack cannot say: "byte order" (not the machine's),
                               "text", "datetime", "object", "layout" (strides that are no
-                              multiple of the item), "sparse", "meta"
+                              multiple of the item), "sparse", "meta"; "unshared": one that it
+                              can say in a copy only
     device_array()            an array on a device that is not the CPU
     late_array(streams, values)
                               an array of float32 on the kit's simulated device (kit/streams.py),

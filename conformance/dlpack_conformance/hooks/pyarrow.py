@@ -69,6 +69,16 @@ def write(array: Any, value: Any) -> None:
     view[(0,) * view.ndim] = value
 
 
+def odd(what: str) -> Any:
+    if what == "text":
+        return pyarrow.array(["a", "b"])
+    if what == "datetime":
+        return pyarrow.array([0], pyarrow.timestamp("s"))
+    if what == "layout":
+        return pyarrow.array([True, False])  # of bits
+    raise NotApplicable(f"no {what} arrays")
+
+
 def arrow_type(field: Field) -> Any:
     # pyarrow.field takes structs only.
     return pyarrow.Field._import_from_c_capsule(schema_capsule(field)).type
