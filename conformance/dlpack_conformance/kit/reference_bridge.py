@@ -100,7 +100,7 @@ class FarColumn(Array):
     """The column of a batch on the device as a tensor: `stream` waits for the batch's event."""
 
     def __init__(self, device: Accelerator, fetched: Fetched) -> None:
-        self.device, self.event = device, handle_at(fetched.structure.sync_event)
+        self.accelerator, self.event = device, handle_at(fetched.structure.sync_event)
         address = fetched.child.buffers[1]
         super().__init__(address, "int32", (fetched.child.length,), (1,), owner=fetched)
 
@@ -118,7 +118,7 @@ class FarColumn(Array):
         if copy or dl_device not in (None, (CUDA, 0)):
             raise BufferError("no copies")
         if stream != -1 and self.event is not None:
-            self.device.wait(1 if stream is None else stream, self.event)
+            self.accelerator.wait(1 if stream is None else stream, self.event)
         return export(self, max_version is not None and max_version[0] >= MAJOR, 0)
 
 

@@ -26,7 +26,7 @@ from dlpack_conformance.rule import Broken, NotApplicable, rule
 from dlpack_conformance.rules.device import device_structure
 
 INTEGERS = Field("i")
-FAR = [1, 2, 3]
+FAR_COLUMN = [1, 2, 3]
 
 
 def integers(offset: int = 0) -> ArrowProducer:
@@ -139,7 +139,7 @@ def readonly(lib: Library) -> None:
 
 
 def far_bytes() -> bytes:
-    return struct.pack("3i", *FAR)
+    return struct.pack("3i", *FAR_COLUMN)
 
 
 @rule("BR05", "must", "C device data interface, sync_event; array API, __dlpack__, stream", "p")
@@ -147,7 +147,7 @@ def event_to_stream(lib: Library) -> None:
     """An array's event becomes a wait of the consumer's stream, not of the host."""
     not_run_here(lib, "bridge_far_tensor")
     device, stream = Accelerator(), 7
-    tensor = lib.bridge_far_tensor(device, FarArray(device, FAR))
+    tensor = lib.bridge_far_tensor(device, FarArray(device, FAR_COLUMN))
     view = exported(tensor, stream=stream)
     equal("waits of the host", 0, device.count("host wait"))
     found = device.read(view.address, stream)
@@ -161,7 +161,7 @@ def stream_to_event(lib: Library) -> None:
     """The array of a tensor has an event, or none if no work on it is pending."""
     not_run_here(lib, "bridge_far_array")
     device, stream = Accelerator(), 7
-    array = lib.bridge_far_array(device, FarTensor(device, FAR))
+    array = lib.bridge_far_array(device, FarTensor(device, FAR_COLUMN))
     found = device_structure(array.__arrow_c_device_array__())
     event = handle_at(found.sync_event)
     if event is None and device.pending():
