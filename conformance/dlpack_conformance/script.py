@@ -107,7 +107,7 @@ class Script:
             attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
             self.attributes |= {node.attr for node in attributes}
             self.verbs |= {node.attr for node in attributes if root(node.value) == "lib"}
-            self.optional |= {name for node in nodes if (name := optional_verb(node)) is not None}
+            self.optional |= {verb for node in nodes if (verb := optional_verb(node)) is not None}
             self.methods_defined |= {method.name for method in methods(statement)}
             texts.append(source.copy(statement, dropped, docstring))
         if texts:
