@@ -10,8 +10,9 @@ from dlpack_conformance.abi.arrow import (
     ArrowArray,
     ArrowSchema,
 )
-from dlpack_conformance.abi.capsule import PyCapsule_New, take_exception_away
+from dlpack_conformance.abi.capsule import take_exception_away
 from dlpack_conformance.kit.arrow_consumer import array_in, child, move, release, schema_in
+from dlpack_conformance.kit.reference_arrow import capsule_of
 
 COLUMNS: list[Any] = []  # for the life of the process
 
@@ -43,7 +44,7 @@ def parent_of(part: Any, parent: Any, name: bytes) -> Any:
     parent.n_children, parent.children = 1, pointers
     parent.release = ctypes.cast(callback, ctypes.c_void_p)
     COLUMNS.append((moved, pointers, callback, parent))
-    return PyCapsule_New(ctypes.addressof(parent), name, None)
+    return capsule_of(parent, name)
 
 
 def release_parent(parent: Any) -> None:
