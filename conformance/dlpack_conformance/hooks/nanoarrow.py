@@ -21,11 +21,11 @@ def arrow_array(field: Field, values: Sequence[Any]) -> Any:
 
 
 def arrow_stream(field: Field, chunks: Sequence[Sequence[Any]], once: bool = False) -> Any:
-    schema = nanoarrow.c_schema(Typed(field))
     arrays = [arrow_array(field, chunk) for chunk in chunks]
-    if once:
-        return nanoarrow.ArrayStream(nanoarrow.Array.from_chunks(arrays, schema))
-    return nanoarrow.Array.from_chunks(arrays, schema)
+    # With a schema it asks its own arrays for it, which answer no requests.
+    schema = None if arrays else nanoarrow.c_schema(Typed(field))
+    array = nanoarrow.Array.from_chunks(arrays, schema)
+    return nanoarrow.ArrayStream(array) if once else array
 
 
 def arrow_device_array(field: Field, values: Sequence[Any]) -> Any:
