@@ -24,7 +24,8 @@ DLPack, producers:
     dtypes()                  the names of those that `make` takes
     odd(what)                 an array that DLPack cannot say: "byte order" (not the machine's),
                               "text", "datetime", "object", "layout" (strides that are no
-                              multiple of the item), "sparse", "meta"
+                              multiple of the item), "sparse", "meta"; "unshared": one that it
+                              can say in a copy only
     device_array()            an array on a device that is not the CPU
     late_array(streams, values)
                               an array of float32 on the kit's simulated device (kit/streams.py),
@@ -64,7 +65,7 @@ Arrow. A type is a kit.arrow_field.Field: a tree of format strings.
                                           which `requested_schema` may ask for the second
 
 Bridges, which have both protocols on one object:
-    bridge_tensor(x)                      one with `__dlpack__` for an object with `__arrow_c_array__`
+    bridge_tensor(x)                      one with `__dlpack__` for one with `__arrow_c_array__`
     bridge_array(x)                       one with `__arrow_c_array__` for one with `__dlpack__`
 
 On the kit's simulated device (kit/accelerator.py), which no library but the kit's own has:

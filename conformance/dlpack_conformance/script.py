@@ -34,6 +34,7 @@ def script(rule: Rule, lib: Library) -> str:
     verbs = [
         f"    {verb} = {verb if hasattr(lib.hooks, verb) else lacking.__name__}"
         for verb in sorted(made.verbs)
+        if hasattr(lib.hooks, verb) or verb not in made.optional
     ]
     asked = "\n".join(["class lib:", *(verbs or ["    pass"])])
     call = f"print({rule.check.__name__}(lib) or 'the rule holds')"
@@ -49,7 +50,7 @@ def collected(rule: Rule, lib: Library, unused: set[str]) -> tuple["Script", str
     for verb in sorted(made.verbs):
         if hasattr(lib.hooks, verb):
             made.add(lib.hooks, verb)
-        else:
+        elif verb not in made.optional:
             made.add(importlib.import_module(lacking.__module__), lacking.__name__)
     return made, check
 
@@ -74,6 +75,7 @@ class Script:
         self.imports: set[tuple[str, str | None, str]] = set()
         self.parts: list[str] = []
         self.verbs: set[str] = set()  # what is asked of `lib`
+        self.optional: set[str] = set()  # of these, those that `hasattr` is asked for
         self.methods_defined: set[str] = set()
         self.attributes: set[str] = set()  # and methods, that something uses
 
@@ -105,6 +107,7 @@ class Script:
             attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
             self.attributes |= {node.attr for node in attributes}
             self.verbs |= {node.attr for node in attributes if root(node.value) == "lib"}
+            self.optional |= {verb for node in nodes if (verb := optional_verb(node)) is not None}
             self.methods_defined |= {method.name for method in methods(statement)}
             texts.append(source.copy(statement, dropped, docstring))
         if texts:
@@ -138,7 +141,8 @@ class Source:
         # With the empty line above each.
         cuts = [(self.start(method) - 1, self.end(method)) for method in dropped]
         for node in kept_nodes(statement, dropped):
-            cuts += self.annotations(node)
+            if not (isinstance(node, ast.AnnAssign) and is_dataclass(statement)):
+                cuts += self.annotations(node)
             if not (docstring and node is statement):
                 cuts += self.docstring(node)
         begin = self.start(statement)
@@ -189,6 +193,19 @@ class Source:
 
     def end(self, node: ast.expr | ast.stmt) -> int:
         return self.place(node.end_lineno, node.end_col_offset)
+
+
+def is_dataclass(statement: ast.stmt) -> bool:
+    """Its fields are its annotations."""
+    return any(root(d) == "dataclass" for d in getattr(statement, "decorator_list", []))
+
+
+def optional_verb(node: ast.AST) -> str | None:
+    """Of `hasattr(lib, "verb")`."""
+    match node:
+        case ast.Call(ast.Name("hasattr"), [ast.Name("lib"), ast.Constant(str() as verb)]):
+            return verb
+    return None
 
 
 def names_defined(statement: ast.stmt) -> list[str]:

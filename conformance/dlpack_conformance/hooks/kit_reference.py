@@ -8,7 +8,7 @@ from dlpack_conformance.kit.accelerator import Accelerator
 from dlpack_conformance.kit.arrow_far import FarArray, Fetched
 from dlpack_conformance.kit.arrow_field import Field
 from dlpack_conformance.kit.memory import aligned
-from dlpack_conformance.kit.reference import Array, Static, from_dlpack, late_array, make
+from dlpack_conformance.kit.reference import Array, Scattered, Static, from_dlpack, late_array, make
 from dlpack_conformance.kit.reference_arrow import (
     Chunks,
     Data,
@@ -19,11 +19,18 @@ from dlpack_conformance.kit.reference_arrow import (
     take_schema,
     take_stream,
 )
+from dlpack_conformance.kit.reference_bridge import (
+    bridge_array,
+    bridge_far_array,
+    bridge_far_tensor,
+    bridge_tensor,
+)
 from dlpack_conformance.kit.streams import Streams
 from dlpack_conformance.kit.values import pack
 from dlpack_conformance.rule import NotApplicable
 
-__all__ = ["address", "dtype_of", "dtypes", "late_array", "make", "odd", "shape_of", "take"]
+__all__ = ["address", "bridge_array", "bridge_far_array", "bridge_far_tensor", "bridge_tensor"]
+__all__ += ["dtype_of", "dtypes", "late_array", "make", "odd", "shape_of", "take"]
 __all__ += ["device_array", "static_array", "to_list", "views", "write"]
 
 
@@ -97,7 +104,9 @@ class Odd:
         raise BufferError(f"DLPack has no word for this {self.what}")
 
 
-def odd(what: str) -> Odd:
+def odd(what: str) -> Any:
+    if what == "unshared":
+        return Scattered(aligned(pack([1.0, 0.0, 2.0], "float32")), "float32", (2,), (2,))
     if what in ("sparse", "meta"):
         raise NotApplicable(f"no {what} arrays")
     return Odd(what)

@@ -1,6 +1,6 @@
 """pyarrow: tensors for DLPack, arrays and readers for Arrow."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -69,6 +69,16 @@ def write(array: Any, value: Any) -> None:
     view[(0,) * view.ndim] = value
 
 
+def odd(what: str) -> Any:
+    if what == "text":
+        return pyarrow.array(["a", "b"])
+    if what == "datetime":
+        return pyarrow.array([0], pyarrow.timestamp("s"))
+    if what == "layout":
+        return pyarrow.array([True, False])  # of bits
+    raise NotApplicable(f"no {what} arrays")
+
+
 def arrow_type(field: Field) -> Any:
     # pyarrow.field takes structs only.
     return pyarrow.Field._import_from_c_capsule(schema_capsule(field)).type
@@ -95,6 +105,15 @@ def arrow_stream(field: Field, chunks: Sequence[Sequence[Any]], once: bool = Fal
     return pyarrow.Table.from_batches(batches, schema)
 
 
+def arrow_failing_stream(field: Field, chunks: Sequence[Sequence[Any]], message: str) -> Any:
+    def batches() -> Iterator[Any]:
+        for chunk in chunks:
+            yield pyarrow.RecordBatch.from_struct_array(arrow_array(field, chunk))
+        raise OSError(message)
+
+    return pyarrow.RecordBatchReader.from_batches(pyarrow.schema(Typed(field)), batches())
+
+
 def arrow_device_array(field: Field, values: Sequence[Any]) -> Any:
     return arrow_array(field, values)
 
@@ -115,6 +134,10 @@ def arrow_take(x: Any) -> Any:
 
 def arrow_take_stream(x: Any) -> Any:
     return pyarrow.chunked_array(x)
+
+
+def arrow_iterate(x: Any) -> Iterator[Any]:
+    return iter(pyarrow.RecordBatchReader.from_stream(x))
 
 
 def arrow_take_schema(x: Any) -> Any:
@@ -141,3 +164,11 @@ def arrow_requests() -> list[tuple[Field, Field, list[Any]]]:
         (Field("u"), Field("U"), ["a", None, "c"]),
         (Field("u"), Field("vu"), ["a", None, "c"]),
     ]
+
+
+def bridge_tensor(x: Any) -> Any:
+    return pyarrow.array(x)
+
+
+def bridge_array(x: Any) -> Any:
+    return pyarrow.Array.from_dlpack(x)

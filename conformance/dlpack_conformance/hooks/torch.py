@@ -68,6 +68,8 @@ def write(array: Any, value: Any) -> None:
 
 
 def odd(what: str) -> Any:
+    if what == "unshared":
+        return torch.tensor([1j]).conj()
     if what == "sparse":
         return torch.eye(2).to_sparse()
     if what == "meta":

@@ -25,7 +25,7 @@ from dlpack_conformance.rule import NotApplicable
 FAR: list[Any] = []  # for the life of the process
 FAR_TYPE = struct_of(Field("i", "a"))
 FAR_VALUES = [1, None, 3]
-PRODUCERS_STREAM, CONSUMERS_STREAM = 1, 2
+PRODUCERS_STREAM, CONSUMERS_STREAM = 11, 12
 
 
 class FarArray:
@@ -93,19 +93,23 @@ class FarExport:
 class Fetched:
     """The values of such an array, on their way to the host by a stream of the consumer's."""
 
-    def __init__(self, x: Any, device: Accelerator) -> None:
+    def __init__(self, x: Any, device: Accelerator, *, read: bool = True) -> None:
         self.device = device
         self.schema, capsule = x.__arrow_c_device_array__()
         source = ArrowDeviceArray.from_address(PyCapsule_GetPointer(capsule, ARROW_DEVICE_ARRAY))
         self.structure = ArrowDeviceArray.from_buffer_copy(source)
         source.array.release = None
         self.child = ArrowArray.from_address(self.structure.array.children[0])
+        if read:
+            self.read()
+
+    def read(self) -> None:
         event = handle_at(self.structure.sync_event)
         if event is not None:
-            device.wait(CONSUMERS_STREAM, event)
+            self.device.wait(CONSUMERS_STREAM, event)
         bitmap, data = self.child.buffers[:2]
-        self.bitmap = device.read(bitmap, CONSUMERS_STREAM) if bitmap else None
-        self.data = device.read(data, CONSUMERS_STREAM)
+        self.bitmap = self.device.read(bitmap, CONSUMERS_STREAM) if bitmap else None
+        self.data = self.device.read(data, CONSUMERS_STREAM)
 
     def to_list(self) -> list[dict[str, int | None]]:
         self.device.synchronize(CONSUMERS_STREAM)

@@ -76,6 +76,11 @@ class ArrowStream:
         return [misuse for opened in self.opened for misuse in opened.misuse]
 
     @property
+    def interrupted(self) -> str | None:
+        """The exception that a consumer had set when it called, and that ctypes lost."""
+        return next((opened.interrupted for opened in self.opened if opened.interrupted), None)
+
+    @property
     def releases(self) -> list[int]:
         """Of each stream, with that which a capsule's destructor makes if the stream was left."""
         return [opened.releases + bool(opened.structure.release) for opened in self.opened]
@@ -98,6 +103,7 @@ class Opened:
         self.of, self.calls, self.misuse = of, list[str](), list[str]()
         self.position = self.releases = self.inside = 0
         self.failed = False  # the last operation
+        self.interrupted: str | None = None  # the exception that was set when it was called
         self.text: Any = None  # of the last error
         self.callbacks = (
             GET(self.get_schema),
@@ -116,7 +122,7 @@ class Opened:
             setattr(self.structure, name, ctypes.cast(callback, ctypes.c_void_p))
 
     def begin(self, call: str) -> None:
-        take_exception_away()
+        self.interrupted = take_exception_away() or self.interrupted
         if self.releases:
             self.misuse.append(f"{call} of a released stream")
         self.calls.append(call)

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 from dlpack_conformance.abi.capsule import CAPSULE_DESTRUCTOR, PyCapsule_New, python
@@ -17,29 +18,34 @@ def in_shared_object(function: int | None) -> bool:
     return bool(c_library().dladdr(ctypes.c_void_p(function), found))
 
 
-def after_call_in_flight(function: int, argument: int, exception: Exception) -> Any:
-    """The exception that is in flight after a C function was called with this one, or None."""
-    call = python._FuncPtr(function)  # without argtypes: to convert them loses the exception
-    call.restype = None
+def exception_left(
+    exception: Exception,
+    dying: Callable[[], Any] = object,
+    function: int | None = None,
+    argument: int = 0,
+) -> BaseException | None:
+    """The exception that is in flight after an object died with this one in flight, and a C
+    function was called so."""
+    call = python._FuncPtr(function or address_of(python.PyErr_Occurred))
+    call.restype = None  # and no argtypes: to convert arguments loses the exception
     pointer, seen = ctypes.c_void_p(argument), []
 
-    def during(_capsule: int) -> None:
+    def look(_capsule: int) -> None:
         try:
             call(pointer)
         except BaseException as error:
             seen.append(error)
 
-    destructor = CAPSULE_DESTRUCTOR(during)
+    destructor = CAPSULE_DESTRUCTOR(look)
     with contextlib.suppress(MemoryError):
         # A list that fails half-way drops its elements, the last first, with the exception set.
         # The first sets another one, since our callback ends without.
-        [no_memory(), new_capsule(destructor), throw(exception)]
+        [new_capsule(python.PyErr_NoMemory), new_capsule(destructor), dying(), throw(exception)]
     return seen[0] if seen else None
 
 
-def no_memory() -> Any:
-    """An object that sets a MemoryError when it dies."""
-    return new_capsule(python.PyErr_NoMemory)
+def address_of(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def new_capsule(destructor: Any) -> Any:

@@ -36,6 +36,7 @@ from dlpack_conformance.kit.streams import Streams
 from dlpack_conformance.kit.values import nested, pack, pack_one, read_one, row_major
 
 MOST_AXES = 64
+MOST_COPIED = 1 << 32  # elements
 ADDRESSES = 1 << 62  # more bytes than a program has
 
 
@@ -54,6 +55,7 @@ class Array:
     ) -> None:
         self.address, self.dtype, self.readonly, self.owner = address, dtype, readonly, owner
         self.shape, self.strides = tuple(shape), tuple(strides)
+        self.device = (CPU, 0)
 
     def to_list(self) -> Any:
         return nested(lambda i: read_one(self.address, i, self.dtype), self.shape, self.strides)
@@ -66,6 +68,8 @@ class Array:
         ctypes.memmove(self.address, content, len(content))
 
     def copied(self) -> "Array":
+        if math.prod(self.shape) > MOST_COPIED:
+            raise MemoryError(f"shape {self.shape}")
         elements = self.to_list()
         for _ in self.shape[1:]:
             elements = [element for row in elements for element in row]
@@ -73,7 +77,7 @@ class Array:
         return Array(aligned(content), self.dtype, self.shape, row_major(self.shape))
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (CPU, 0)
+        return self.device
 
     def __dlpack__(
         self,
@@ -85,7 +89,7 @@ class Array:
     ) -> Any:
         if stream is not None:
             raise ValueError("the CPU has no streams: stream must be None")
-        if dl_device is not None and tuple(dl_device) != (CPU, 0):
+        if dl_device is not None and device_pair(dl_device) != (CPU, 0):
             raise BufferError(f"device {dl_device} is not the CPU")
         if copy not in (None, True, False):
             raise TypeError("copy is None or a bool")
@@ -99,19 +103,32 @@ class Array:
         return export(array, versioned, flags)
 
 
+def device_pair(dl_device: Any) -> tuple[int, int]:
+    if not isinstance(dl_device, tuple) or len(dl_device) != 2:
+        raise TypeError("dl_device is a tuple of two")
+    return int(dl_device[0]), int(dl_device[1])
+
+
+class Scattered(Array):
+    """Elements with others between them: what it exports is always a copy."""
+
+    def __dlpack__(self, *, copy: bool | None = None, **keywords: Any) -> Any:
+        if copy is False:
+            raise BufferError("the elements are scattered")
+        return super().__dlpack__(copy=True, **keywords)
+
+
 class DeviceArray(Array):
     """Elements on the kit's simulated device: `queue` is the stream of the last work on them."""
 
     def __init__(self, address: int, shape: Sequence[int], streams: Streams, queue: int) -> None:
         super().__init__(address, "float32", shape, row_major(shape))
         self.streams, self.queue = streams, queue
+        self.device = (streams.device_type, 0)
 
     def to_list(self) -> Any:
         self.streams.synchronize(self.queue)
         return super().to_list()
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (self.streams.device_type, 0)
 
     def __dlpack__(
         self,
@@ -122,14 +139,14 @@ class DeviceArray(Array):
         copy: bool | None = None,
     ) -> Any:
         versioned = max_version is not None and max_version[0] >= MAJOR
-        if dl_device is not None and tuple(dl_device) == (CPU, 0):
+        if dl_device is not None and device_pair(dl_device) == (CPU, 0):
             if stream is not None:
                 raise ValueError("the CPU has no streams: stream must be None")
             if copy is False:
                 raise BufferError("the memory of the device is not the CPU's")
             self.streams.synchronize(self.queue)
             return export(self.copied(), versioned, IS_COPIED)
-        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+        if dl_device is not None and device_pair(dl_device) != self.device:
             raise BufferError(f"device {dl_device} is neither the array's nor the CPU")
         consumers = self.consumers_stream(stream)
         if consumers is not None and consumers != self.queue:
@@ -184,7 +201,7 @@ class Export:
         extents = c_int64 * len(array.shape)
         tensor = self.managed.dl_tensor
         tensor.data = array.address if math.prod(array.shape) else None
-        tensor.device = DLDevice(*array.__dlpack_device__())
+        tensor.device = DLDevice(*array.device)
         tensor.ndim = len(array.shape)
         tensor.dtype = DLDataType(*DTYPES[array.dtype], 1)
         tensor.shape = extents(*array.shape)

@@ -27,7 +27,6 @@ from dlpack_conformance.rules.stream import (
     BATCHES,
     CHUNKS,
     callbacks,
-    chunk_of_failure,
     chunks_outlive_stream,
     end_is_released,
     last_error_lifetime,
@@ -465,7 +464,6 @@ def stream_device_errors(lib: Library) -> None:
         not_on_released,
         chunks_outlive_stream,
         release_stream_once,
-        chunk_of_failure,
         serialised,
         moved_stream,
     )

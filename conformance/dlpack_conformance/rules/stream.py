@@ -62,8 +62,12 @@ def error_of(lib: Any, x: ArrowStream) -> str:
     """The text of the exception by which the library says that a stream failed."""
     try:
         values = lib.arrow_to_list(lib.arrow_take_stream(x))
-    except (NotApplicable, SystemError):
+    except NotApplicable:
         raise
+    except SystemError:
+        if x.interrupted is None:
+            raise
+        said = x.interrupted
     except Exception as error:
         # Its whole text: the library may say much around the stream's.
         said = f"{type(error).__name__}: {error}"
@@ -81,6 +85,11 @@ def misused(x: ArrowStream, what: str) -> None:
     found = [misuse for misuse in x.misuse if what in misuse]
     if found:
         raise Broken(f"no {what}", f"{found[0]}, in {x.calls}")
+
+
+def rows_of(schema: ArrowSchema, chunks: list[Any]) -> list[Any]:
+    """A library may put chunks together."""
+    return [row for chunk in chunks for row in read_array(schema, chunk)]
 
 
 def prefilled(out: Any, released: list[int]) -> Any:
@@ -106,9 +115,10 @@ def one_schema(lib: Library) -> None:
     reader = stream_of(lib)
     schema = reader.schema()
     equal("format", "+s", read_field(schema).format)
-    for chunk, values in zip(reader.chunks(), CHUNKS, strict=True):
+    chunks = reader.chunks()
+    for chunk in chunks:
         equal("children of a chunk", schema.n_children, base(chunk).n_children)
-        equal("values of a chunk", values, read_array(schema, chunk))
+    equal("rows", ROWS, rows_of(schema, chunks))
 
 
 def fails_with_a_code(lib: Any) -> None:
@@ -136,7 +146,7 @@ def ends_with_released(lib: Any) -> None:
         codes.append(reader.get_next(chunk))
         if codes[-1] or not base(chunk).release:
             break
-    equal("codes of get_next to the end", [0] * (len(CHUNKS) + 1), codes)
+    equal("codes of get_next to the end", [0] * len(codes), codes)
 
 
 def stops_at_released(lib: Any) -> None:
@@ -164,16 +174,18 @@ def end_again(lib: Library) -> Report:
 def out_uninitialised(lib: Library) -> None:
     """The structures that get_schema and get_next write to need not be initialised."""
     reader, released = stream_of(lib), list[int]()
-    schema, ended = ArrowSchema(), reader.empty_chunk()
-    chunks = [reader.empty_chunk() for _ in CHUNKS]
-    notes = [prefilled(out, released) for out in (schema, *chunks, ended)]
+    schema, chunks = ArrowSchema(), []
+    notes = [prefilled(schema, released)]
     equal("code of get_schema", 0, reader.get_schema(schema))
-    for chunk, values in zip(chunks, CHUNKS, strict=True):
+    while True:
+        chunk = reader.empty_chunk()
+        notes.append(prefilled(chunk, released))
         equal("code of get_next", 0, reader.get_next(chunk))
-        equal("values", values, read_array(schema, chunk))
-    equal("code of get_next", 0, reader.get_next(ended))
-    equal("release at the end", None, base(ended).release)
+        if not base(chunk).release or released:
+            break
+        chunks.append(chunk)
     equal(f"of {len(notes)} structures, those released while they meant nothing", [], released)
+    equal("rows", ROWS, rows_of(schema, chunks))
 
 
 @rule("AR307", "must", "C stream interface, get_last_error", "c")
@@ -247,8 +259,7 @@ def chunks_outlive_stream(lib: Library) -> None:
     schema, chunks = reader.schema(), reader.chunks()
     reader.release()
     gc.collect()
-    values = [read_array(schema, chunk) for chunk in chunks]
-    equal("values after the stream's release", CHUNKS, values)
+    equal("rows after the stream's release", ROWS, rows_of(schema, chunks))
     for structure in (schema, *chunks):
         release(base(structure))
 
@@ -277,14 +288,17 @@ def release_stream_once(lib: Library) -> None:
         equal(f"releases of a stream that {case}", [1] * len(x.releases), x.releases)
 
 
-@rule("AR314", "derived", "C stream interface, get_next (On success)", "c")
-def chunk_of_failure(lib: Library) -> None:
-    """What a failed call leaves in `out` is not read or released."""
-    for fails_at in (1, "get_schema"):
-        x = ArrowStream(BATCHES, CHUNKS, fails_at=fails_at)
-        x.garbage = True
-        error_of(lib, x)
-        misused(x, "release of what a failed call left")
+@rule("AR314", "silent", "C stream interface, get_next (On success)", "c")
+def chunk_of_failure(lib: Library) -> Report:
+    """What a consumer does with what a failed call leaves in `out`.
+
+    The text says what `out` is on success alone. Consumers that mark it as released before the call
+    and release what is live after it, as Arrow C++ and arrow-rs, break no sentence.
+    """
+    x = failing()
+    x.garbage = True
+    error_of(lib, x)
+    return Report("releases it" if any("left" in misuse for misuse in x.misuse) else "leaves it")
 
 
 @rule("AR315", "should", "C stream interface, Thread safety", "c")
@@ -303,8 +317,7 @@ def moved_stream(lib: Library) -> None:
     first = reader.structure
     reader.structure = moved(first)
     schema = reader.schema()
-    values = [read_array(schema, chunk) for chunk in reader.chunks()]
-    equal("values", CHUNKS, values)
+    equal("rows", ROWS, rows_of(schema, reader.chunks()))
     reader.release()
 
 
