@@ -22,11 +22,11 @@ def arrow_export(lib: Any, field: Field, values: list[Any]) -> ArrowExported:
     """The library's array of these values, as it exports it. A library that makes streams only is
     asked for one with one column."""
     try:
-        make = lib.arrow_array
+        array = lib.arrow_array(field, values)
     except NotApplicable:
-        make = None
-    if make is not None:
-        return ArrowExported(make(field, values))
+        array = None
+    if array is not None:
+        return ArrowExported(array)
     if field.format == "+s":
         return ArrowExported(lib.arrow_stream(field, [values]))
     its = field

@@ -58,7 +58,7 @@ LONG = ["a", "a text of more than twelve bytes"]
 CODED = Field("i", dictionary=Field("u"))
 
 
-@rule("AR201", "must", "CDataInterface, ArrowArray.length", "p c")
+@rule("AR201", "must", "CDataInterface, ArrowArray.length", "pc")
 def length(lib: Library) -> None:
     """`length` is the number of items, not negative; a consumer refuses a negative one."""
     either(lib, lengths_counted, negative_length_refused)
@@ -78,7 +78,7 @@ def negative_length_refused(lib: Library) -> None:
     arrow_refused(lib, x)
 
 
-@rule("AR202", "must", "CDataInterface, ArrowArray.null_count", "p c")
+@rule("AR202", "must", "CDataInterface, ArrowArray.null_count", "pc")
 def null_count(lib: Library) -> None:
     """`null_count` is the number of nulls, or -1, which a consumer takes."""
     either(lib, nulls_counted, unknown_null_count_taken)
@@ -115,7 +115,7 @@ def null_count_lie(lib: Library) -> Report:
     return Report(refusal or f"values {values}")
 
 
-@rule("AR204", "must", "CDataInterface, ArrowArray.offset", "p c")
+@rule("AR204", "must", "CDataInterface, ArrowArray.offset", "pc")
 def offset(lib: Library) -> None:
     """`offset` counts items and is not negative; a consumer refuses a negative one."""
     either(lib, slices_exported, negative_offset_refused)
@@ -146,7 +146,7 @@ def offset_honoured(lib: Library) -> None:
         raise NotApplicable("takes none of the types")
 
 
-@rule("AR206", "must", "CDataInterface, ArrowArray.n_buffers", "p c")
+@rule("AR206", "must", "CDataInterface, ArrowArray.n_buffers", "pc")
 def n_buffers(lib: Library) -> None:
     """`n_buffers` is that of the type's layout, one more for views; a consumer refuses fewer."""
     either(lib, buffers_counted, fewer_buffers_refused)
@@ -168,7 +168,7 @@ def fewer_buffers_refused(lib: Library) -> None:
         arrow_refused(lib, x)
 
 
-@rule("AR207", "must", "CDataInterface, Binary view arrays", "p c")
+@rule("AR207", "must", "CDataInterface, Binary view arrays", "pc")
 def view_lengths_buffer(lib: Library) -> None:
     """The last buffer of views has the int64 lengths of the variadic ones; a consumer refuses
     views without it."""
@@ -203,7 +203,7 @@ def view_lengths_missing(lib: Library) -> None:
     arrow_refused(lib, x)
 
 
-@rule("AR208", "must", "CDataInterface, ArrowArray.buffers", "p c")
+@rule("AR208", "must", "CDataInterface, ArrowArray.buffers", "pc")
 def buffers_pointers(lib: Library) -> None:
     """`buffers` has `n_buffers` pointers; a consumer refuses NULL where there are some."""
     either(lib, buffers_set, null_buffers_refused)
@@ -279,7 +279,7 @@ def unaligned(lib: Library) -> None:
         arrow_right_or_refused(lib, x)
 
 
-@rule("AR214", "must", "CDataInterface, ArrowArray.n_children", "p c")
+@rule("AR214", "must", "CDataInterface, ArrowArray.n_children", "pc")
 def n_children(lib: Library) -> None:
     """An array has as many children as its schema; a consumer refuses another number."""
     either(lib, children_agree, other_children_refused)
@@ -301,7 +301,7 @@ def other_children_refused(lib: Library) -> None:
         arrow_refused(lib, x)
 
 
-@rule("AR215", "must", "CDataInterface, ArrowArray.buffers; Columnar format", "p c")
+@rule("AR215", "must", "CDataInterface, ArrowArray.buffers; Columnar format", "pc")
 def child_lengths(lib: Library) -> None:
     """Children have the items that their parent's length, offset and offsets reach; a consumer
     refuses shorter ones."""
@@ -330,7 +330,7 @@ def short_children_refused(lib: Library) -> None:
         arrow_refused(lib, x)
 
 
-@rule("AR216", "must", "CDataInterface, ArrowArray.dictionary", "p c")
+@rule("AR216", "must", "CDataInterface, ArrowArray.dictionary", "pc")
 def array_dictionary_iff(lib: Library) -> None:
     """An array has a dictionary if and only if its schema has one; a consumer refuses others."""
     either(lib, dictionaries_agree, missing_dictionary_refused)
@@ -480,7 +480,7 @@ def moved_away(structure: Any) -> Any:
     return moved
 
 
-@rule("AR224", "must", "CDataInterface, Moving child arrays", "p c")
+@rule("AR224", "must", "CDataInterface, Moving child arrays", "pc")
 def moved_child(lib: Library) -> None:
     """A child that was moved out of its parent survives the parent's release."""
     exported = arrow_export(lib, ROW, ROWS)
@@ -613,7 +613,7 @@ def moved_child_parent(lib: Library) -> None:
     equal("values", ROWS, lib.arrow_to_list(taken))
 
 
-@rule("AR234", "should", "CDataInterface, Mutability", "p c")
+@rule("AR234", "should", "CDataInterface, Mutability", "pc")
 def immutable(lib: Library) -> None:
     """Neither side changes the data."""
     either(lib, producer_changes_nothing, consumer_changes_nothing)
@@ -635,7 +635,7 @@ def consumer_changes_nothing(lib: Library) -> None:
     equal("buffers changed", 0, changes(lib).count("buffer"))
 
 
-@rule("AR235", "should", "CDataInterface, Record batches", "p c")
+@rule("AR235", "should", "CDataInterface, Record batches", "pc")
 def record_batch_struct(lib: Library) -> None:
     """A record batch is a struct array: the struct's nulls and offset hold, or are refused."""
     rows = [{"x": 1}, None, {"x": 3}]
@@ -649,7 +649,7 @@ def record_batch_struct(lib: Library) -> None:
             raise Broken(rows, seen)
 
 
-@rule("AR236", "derived", "CDataInterface, Semantics (separate base structures)", "p c")
+@rule("AR236", "derived", "CDataInterface, Semantics (separate base structures)", "pc")
 def schema_apart(lib: Library) -> None:
     """The schema may be released before the array, and the array before the schema."""
     for values, exported in base_exports(lib):

@@ -47,7 +47,7 @@ def format_text(lib: Library) -> None:
                 raise Broken("a format of the tables", f"{form!r} (asked for {field.format})")
 
 
-@rule("AR102", "must", "CDataInterface, Data type description", "p c")
+@rule("AR102", "must", "CDataInterface, Data type description", "pc")
 def format_parameters(lib: Library) -> None:
     """Parameters follow the colon as `w:42`, `d:19,10`, `d:19,10,256`, `+w:3`, `+ud:0,1`."""
     either(lib, parameters_written, parameters_read)
@@ -75,7 +75,7 @@ def parameters_read(lib: Library) -> None:
         raise NotApplicable(f"takes no type with parameters: {refusals[0]}")
 
 
-@rule("AR103", "must", "CDataInterface, Data type description, note 1", "p c")
+@rule("AR103", "must", "CDataInterface, Data type description, note 1", "pc")
 def timestamp_colon(lib: Library) -> None:
     """The colon of a timestamp is there even when its time zone is empty."""
     either(lib, colon_written, colon_read)
@@ -127,7 +127,7 @@ def metadata_null(lib: Library) -> None:
                 raise Broken("NULL", f"metadata of no pairs (format {field.format})")
 
 
-@rule("AR107", "must", "CDataInterface, ArrowSchema.metadata", "p c")
+@rule("AR107", "must", "CDataInterface, ArrowSchema.metadata", "pc")
 def metadata_encoding(lib: Library) -> None:
     """Metadata are an int32 count, then an int32 length and the bytes of each key and value."""
     field = struct_of(Field("i", "x", metadata=PAIRS))
@@ -211,7 +211,7 @@ def null_without_flag(field: Field, values: list[Any]) -> bool:
     return False
 
 
-@rule("AR112", "must", "CDataInterface, ArrowSchema.n_children", "p c")
+@rule("AR112", "must", "CDataInterface, ArrowSchema.n_children", "pc")
 def children_count(lib: Library) -> None:
     """`n_children` fits the type: one of a list, two of run-ends, those of a struct or union, and
     of a map one struct of two."""
@@ -257,7 +257,7 @@ def wrong_counts_refused(lib: Library) -> None:
             arrow_refused(lib, x)
 
 
-@rule("AR113", "must", "CDataInterface, ArrowSchema.children", "p c")
+@rule("AR113", "must", "CDataInterface, ArrowSchema.children", "pc")
 def children_pointers(lib: Library) -> None:
     """`children` has `n_children` pointers, and is NULL only if there are none."""
     either(lib, pointers_set, null_pointers_refused)
@@ -280,7 +280,7 @@ def null_pointers_refused(lib: Library) -> None:
     arrow_refused(lib, x)
 
 
-@rule("AR114", "must", "CDataInterface, ArrowSchema.dictionary", "p c")
+@rule("AR114", "must", "CDataInterface, ArrowSchema.dictionary", "pc")
 def dictionary_iff(lib: Library) -> None:
     """`dictionary` is set for dictionary-encoded types alone, whose `format` is the index's."""
     either(lib, dictionary_written, dictionary_read)
@@ -305,7 +305,7 @@ def dictionary_read(lib: Library) -> None:
     arrow_refused(lib, x)
 
 
-@rule("AR115", "must", "CDataInterface, Extension arrays", "p c")
+@rule("AR115", "must", "CDataInterface, Extension arrays", "pc")
 def extension_storage(lib: Library) -> None:
     """Of an extension type `format` is the storage's, and the metadata have its name."""
     name, parameters = b"ARROW:extension:name", b"ARROW:extension:metadata"
@@ -338,7 +338,7 @@ def release_set(lib: Library) -> None:
                 raise Broken("a callback", f"NULL (format {field.format})")
 
 
-@rule("AR117", "should", "CDataInterface, Record batches", "p c")
+@rule("AR117", "should", "CDataInterface, Record batches", "pc")
 def record_batch_metadata(lib: Library) -> None:
     """A record batch's metadata are those of the top-level struct."""
     metadata = ((b"key", b"value"),)
