@@ -5,7 +5,7 @@ import enum
 import functools
 import math
 
-from dlpack_conformance.abi.dlpack import CPU, DTYPES, IS_COPIED, LEGACY, MAJOR, MINOR
+from dlpack_conformance.abi.dlpack import CPU, DTYPES, IS_COPIED, MAJOR, MINOR
 from dlpack_conformance.hooks import kit_reference as hooks
 from dlpack_conformance.kit import reference
 from dlpack_conformance.kit.memory import aligned
