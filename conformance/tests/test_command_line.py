@@ -1,8 +1,9 @@
 import json
 
 import pytest
-from commands import BROKEN_NUMPY, REFERENCE, kit
 from dlpack_conformance.rule import all_rules
+
+from commands import BROKEN_NUMPY, REFERENCE, kit
 
 
 def test_status_0_if_all_is_kept():
