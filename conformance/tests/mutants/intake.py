@@ -10,7 +10,18 @@ from dlpack_conformance.abi.capsule import (
     PyCapsule_GetName,
     PyCapsule_SetName,
 )
-from dlpack_conformance.abi.dlpack import CPU, CUDA, EXT_DEV, LEGACY, ROCM, VERSIONED, DLDevice
+from dlpack_conformance.abi.dlpack import (
+    CPU,
+    CUDA,
+    DTYPES,
+    EXT_DEV,
+    LEGACY,
+    MAJOR,
+    ONE_API,
+    ROCM,
+    VERSIONED,
+    DLDevice,
+)
 from dlpack_conformance.hooks import kit_reference as hooks
 from dlpack_conformance.kit import reference
 from dlpack_conformance.kit.consumer import Imported
@@ -55,29 +66,37 @@ def put_between(get, get_device):
     hooks.from_dlpack = planted
 
 
+def capsule_of(x, **keywords):
+    return x.__dlpack__(**keywords)
+
+
+def device_of(x):
+    return x.__dlpack_device__()
+
+
 @decorator
 def gets(change):
     """The function calls __dlpack__ of an object, with these keywords."""
-    put_between(change, lambda x: x.__dlpack_device__())
+    put_between(change, device_of)
 
 
 @decorator
 def gets_device(change):
     """The function calls __dlpack_device__ of an object."""
-    put_between(lambda x, **keywords: x.__dlpack__(**keywords), change)
+    put_between(capsule_of, change)
 
 
 # What it is called with
 
 
-@asks("DL401")
+@asks("DL401", DL403="TypeError first", DL545="a class of the check")
 def classes_are_known(from_dlpack, x, **keywords):
     if not isinstance(x, reference.Array | Producer):
         raise TypeError(f"{type(x)} is not known")
     return from_dlpack(x, **keywords)
 
 
-@asks("DL402")
+@asks("DL402", DL407="no device")
 def there_are_no_keywords(from_dlpack, x):
     return from_dlpack(x)
 
@@ -87,7 +106,7 @@ def there_is_no_copy(from_dlpack, x, *, device=None):
     return from_dlpack(x, device=device)
 
 
-@asks("DL402")
+@asks("DL402", DL407="no device", DL408="no device")
 def there_is_no_device(from_dlpack, x, *, copy=None):
     return from_dlpack(x, copy=copy)
 
@@ -131,7 +150,7 @@ def no_methods_are_a_valueerror(from_dlpack, x, **keywords):
         raise ValueError("it is no array") from error
 
 
-@gets("DL404")
+@gets("DL404", DL408="of the wrapped type", DL410="of the wrapped type")
 def buffererror_is_wrapped(x, **keywords):
     try:
         return x.__dlpack__(**keywords)
@@ -180,7 +199,7 @@ def exception_of_device_is_swallowed(from_dlpack, x, **keywords):
     except AttributeError:
         raise
     except Exception:
-        x = Between(x, lambda x, **keywords: x.__dlpack__(**keywords), lambda x: (CPU, 0))
+        x = Between(x, capsule_of, lambda x: (CPU, 0))
     return from_dlpack(x, **keywords)
 
 
@@ -194,7 +213,7 @@ def exception_of_device_is_wrapped(x):
         raise BufferError("it has no device") from error
 
 
-@asks("DL438")
+@asks("DL438", DL436="a ValueError too")
 def exception_of_device_is_no_array(from_dlpack, x, **keywords):
     try:
         return from_dlpack(x, **keywords)
@@ -205,14 +224,14 @@ def exception_of_device_is_no_array(from_dlpack, x, **keywords):
 # device
 
 
-@asks("DL406")
+@asks("DL406", DL422="none for a copy", DL424="none for a copy", DL523="no table for a copy")
 def all_is_moved_to_the_cpu(from_dlpack, x, *, device=None, copy=None):
     if device is None and x.__dlpack_device__()[0] in reference.STREAMS:
         device = "cpu"
     return from_dlpack(x, device=device, copy=copy)
 
 
-@takes("DL406")
+@takes("DL406", DL426="called the CPU", DL437="called the CPU", DL523="not a device with streams")
 def device_is_called_the_cpu(array):
     array.device = (CPU, 0)
 
@@ -229,10 +248,14 @@ def device_is_not_supported(from_dlpack, x, *, device=None, copy=None):
     return from_dlpack(x, copy=copy)
 
 
-@gets("DL407")
-def device_is_not_asked_for(x, **keywords):
-    keywords.pop("dl_device", None)
-    return x.__dlpack__(**keywords)
+@mutant("DL407", DL408="it need not copy")
+def device_of_the_keyword_is_not_asked_for():
+    def get(x, **keywords):
+        keywords.pop("dl_device", None)
+        return x.__dlpack__(**keywords)
+
+    reference.STREAMS[ONE_API] = None  # a device that it knows
+    put_between(get, device_of)
 
 
 @gets("DL408")
@@ -257,7 +280,7 @@ def copy_to_the_cpu_is_made_after_a_refusal(from_dlpack, x, *, device=None, copy
 
 @asks("DL409")
 def copy_of_true_is_ignored(from_dlpack, x, *, device=None, copy=None):
-    return from_dlpack(x, device=device, copy=copy or None)
+    return from_dlpack(x, device=device, copy=None if copy else copy)
 
 
 @asks("DL409")
@@ -269,7 +292,7 @@ def copy_of_true_is_only_asked_for(from_dlpack, x, *, device=None, copy=None):
         reference.Array.copied = copied
 
 
-@gets("DL410")
+@gets("DL410", DL408="by a device too")
 def copy_of_false_is_not_passed_on(x, **keywords):
     if keywords.get("copy") is False:
         del keywords["copy"]
@@ -302,14 +325,14 @@ def copy_of_false_is_made_after_a_refusal(from_dlpack, x, *, device=None, copy=N
 @asks("DL411")
 def all_is_copied(from_dlpack, x, *, device=None, copy=None):
     array = from_dlpack(x, device=device, copy=copy)
-    if copy is not None or not math.prod(array.shape):
-        return array
-    mine = array.copied()
-    mine.readonly, mine.device = array.readonly, array.device
-    return mine
+    contiguous = math.prod(array.shape) and array.strides == row_major(array.shape)
+    if copy is None and contiguous and array.device[0] == CPU:
+        size = (math.prod(array.shape) * DTYPES[array.dtype][1] + 7) // 8
+        array.address = aligned(ctypes.string_at(array.address, size))
+    return array
 
 
-@asks("DL411")
+@asks("DL411", DL167="copied as Python's floats")
 def copy_is_asked_for_by_default(from_dlpack, x, *, device=None, copy=None):
     return from_dlpack(x, device=device, copy=True if copy is None else copy)
 
@@ -353,7 +376,7 @@ def version_has_three_parts(x, **keywords):
     return x.__dlpack__(**keywords)
 
 
-@mutant("DL415")
+@mutant("DL415", DL104="all is read", DL105="it is taken", DL534="it is taken")
 def version_is_trusted():
     read = reference.read
 
@@ -410,13 +433,13 @@ def typeerror_is_another_one(from_dlpack, x, **keywords):
 # Capsules
 
 
-@reads("DL419")
+@reads("DL419", DL416="of a legacy producer")
 def legacy_tensors_are_refused(seen):
     if not seen.versioned:
         raise BufferError("DLPack 1.0 or later is wanted")
 
 
-@gets("DL420")
+@gets("DL420", DL414="asks for legacy ones")
 def versioned_tensors_are_refused(x, **keywords):
     keywords.pop("max_version", None)
     capsule = x.__dlpack__(**keywords)
@@ -433,15 +456,26 @@ def capsule_is_not_looked_at(x, **keywords):
     return capsule
 
 
-@asks("DL436")
-def what_is_no_capsule_is_given_back(from_dlpack, x, **keywords):
-    try:
-        return from_dlpack(x, **keywords)
-    except (BufferError, ctypes.ArgumentError, ValueError):
-        capsule = x.__dlpack__()
-        if type(capsule).__name__ == "PyCapsule":
-            raise
+class GivenBackError(Exception):
+    """Of what __dlpack__ returned."""
+
+
+@mutant("DL436")
+def what_is_no_capsule_is_given_back():
+    def get(x, **keywords):
+        capsule = x.__dlpack__(**keywords)
+        if type(capsule).__name__ != "PyCapsule":
+            raise GivenBackError(capsule)
         return capsule
+
+    def planted(x, **keywords):
+        try:
+            return from_dlpack(x, **keywords)
+        except GivenBackError as given:
+            return given.args[0]
+
+    put_between(get, device_of)
+    from_dlpack, hooks.from_dlpack = hooks.from_dlpack, planted
 
 
 @gets("DL436")
@@ -456,17 +490,17 @@ def capsule_of_another_name_is_taken(x, **keywords):
 # Streams
 
 
-@gets_device("DL421")
-def device_is_never_asked_for(x):
+@gets_device("DL421", DL406="that of the last", DL423="on the CPU too", DL424="that of the last")
+def stream_is_passed_without_asking(x):
     return (max(reference.STREAMS, default=CPU), 0)
 
 
-@gets_device("DL421")
+@gets_device("DL422", DL424="none at all")
 def device_is_the_cpu_unasked(x):
     return (CPU, 0)
 
 
-@asks("DL421")
+@asks("DL421", DL423="on the CPU too", DL424="that of the last")
 def device_is_asked_for_afterwards(from_dlpack, x, **keywords):
     kind = max(reference.STREAMS, default=CPU)
     capsule = x.__dlpack__(stream=reference.STREAMS.get(kind)) if kind != CPU else None
@@ -475,7 +509,7 @@ def device_is_asked_for_afterwards(from_dlpack, x, **keywords):
     return array
 
 
-@gets("DL422")
+@gets("DL422", DL424="none at all")
 def stream_is_never_passed(x, **keywords):
     keywords.pop("stream", None)
     return x.__dlpack__(**keywords)
@@ -516,7 +550,7 @@ def default_stream_is_0_on_cuda(x, **keywords):
 
 
 def usable(x):
-    return x.__dlpack_device__()[0] in (CPU, *reference.STREAMS)
+    return device_of(x)[0] in (CPU, *reference.STREAMS)
 
 
 @asks("DL425")
@@ -533,7 +567,7 @@ def device_is_a_valueerror(from_dlpack, x, *, device=None, copy=None):
     return from_dlpack(x, device=device, copy=copy)
 
 
-@asks("DL426")
+@asks("DL426", DL108="that address", DL425="that address")
 def memory_of_any_device_is_read(from_dlpack, x, *, device=None, copy=None):
     if device is None and not usable(x):
         ctypes.string_at(Imported(x.__dlpack__()).address, 1)
@@ -551,28 +585,30 @@ def readable(address):
 
 @mutant("DL427")
 def memory_that_can_be_read_is_the_cpu():
-    read, from_dlpack = reference.read, hooks.from_dlpack
-
     def planted(imported, owner):
-        if imported.device[0] not in (CPU, *reference.STREAMS) and readable(imported.address):
+        other = imported.versioned and imported.managed.version.major != MAJOR
+        unknown = not other and imported.device[0] not in (CPU, *reference.STREAMS)
+        if unknown and readable(imported.address):
             imported.tensor.device = DLDevice(CPU, 0)
         return read(imported, owner)
 
-    def asked(x, *, device=None, copy=None):
-        unknown = device is None and hasattr(x, "__dlpack_device__") and not usable(x)
-        if unknown:
-            x = Between(x, lambda x, **keywords: x.__dlpack__(**keywords), lambda x: (CPU, 0))
-        return from_dlpack(x, device=device, copy=copy)
-
-    reference.read, hooks.from_dlpack = planted, asked
+    read, reference.read = reference.read, planted
+    put_between(capsule_of, lambda x: device_of(x) if usable(x) else (CPU, 0))
 
 
 @mutant("DL427")
 def ext_dev_is_the_cpu():
+    def planted(imported, owner):
+        array = read(imported, owner)
+        if array.device[0] == EXT_DEV:
+            array.device = (CPU, 0)
+        return array
+
+    read, reference.read = reference.read, planted
     reference.STREAMS[EXT_DEV] = None
 
 
-@reads("DL437")
+@reads("DL437", DL108="as said")
 def device_of_the_capsule_is_ignored(seen):
     if seen.tensor.device.device_type not in reference.STREAMS:
         seen.tensor.device = DLDevice(CPU, 0)
@@ -581,7 +617,7 @@ def device_of_the_capsule_is_ignored(seen):
 # The result
 
 
-@takes("DL429")
+@takes("DL429", DL160="its axes", DL166="its axes")
 def axes_of_extent_one_are_gone(array):
     axes = zip(array.shape, array.strides, strict=True)
     kept = [(extent, stride) for extent, stride in axes if extent != 1]
@@ -609,7 +645,7 @@ def int64_is_called_int32(array):
 
 @takes("DL429")
 def last_element_is_missed(array):
-    if array.shape and array.shape[-1] > 1:
+    if array.dtype == "int16" and array.shape:
         array.shape = (*array.shape[:-1], array.shape[-1] - 1)
 
 
@@ -641,7 +677,7 @@ def result_is_not_printed(from_dlpack, x, **keywords):
     return of_class(from_dlpack, x, keywords)
 
 
-@asks("DL430")
+@asks("DL430", DL167="exports what it took")
 def result_is_not_exported(from_dlpack, x, **keywords):
     def fail(self, **keywords):
         raise BufferError("the memory is another library's")
@@ -661,7 +697,7 @@ class Overwriting:
         self.address, self.owner = array.address, array.owner
 
     def __del__(self):
-        ctypes.memset(self.address, 0, 1)
+        ctypes.memset(self.address, 0xDB, 1)
         self.owner = None
 
 
