@@ -74,13 +74,3 @@ def producer_has_legacy_tensors_only():
         return export(self, stream=stream)
 
     reference.Array.__dlpack__ = planted
-
-
-@mutant(None)
-def consumer_asks_for_legacy_tensors_only():
-    def planted(x):
-        imported = reference.Imported(x.__dlpack__())
-        imported.take()
-        return reference.read(imported, reference.Owner(imported))
-
-    hooks.from_dlpack = planted
