@@ -10,11 +10,10 @@ import signal
 import traceback
 
 import pytest
+from commands import REFERENCE
 from dlpack_conformance.library import load
 from dlpack_conformance.rule import all_rules
 from dlpack_conformance.run import CRASHED, Result, judge, no_core_dump
-
-from commands import REFERENCE
 from mutants import all_mutants
 
 LIB = load(REFERENCE)
