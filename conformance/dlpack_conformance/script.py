@@ -135,7 +135,10 @@ class Source:
                 for name in names_defined(statement):
                     self.definitions.setdefault(name, []).append(statement)
 
-    def copy(self, statement: ast.stmt, dropped: list[ast.FunctionDef], docstring: bool) -> str:
+    @functools.cache  # noqa: B019 (a source is kept anyway)
+    def copy(
+        self, statement: ast.stmt, dropped: tuple[ast.FunctionDef, ...], docstring: bool
+    ) -> str:
         """Its text with the comments above it, without these methods, annotations, `@rule`, notes
         to linters and docstrings; that of the statement itself stays if `docstring` says so."""
         # With the empty line above each.
@@ -233,21 +236,24 @@ def root(node: ast.expr) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def methods(statement: ast.stmt, names: set[str] | None = None) -> list[ast.FunctionDef]:
+def methods(statement: ast.stmt, names: set[str] | None = None) -> tuple[ast.FunctionDef, ...]:
     """Of a class, those of these names; by default all that Python does not call by itself."""
     body = statement.body if isinstance(statement, ast.ClassDef) else []
     found = [node for node in body if isinstance(node, ast.FunctionDef)]
     if names is None:
-        return [method for method in found if not method.name.startswith("__")]
-    return [method for method in found if method.name in names]
+        return tuple(method for method in found if not method.name.startswith("__"))
+    return tuple(method for method in found if method.name in names)
 
 
-def kept_nodes(statement: ast.stmt, dropped: list[ast.FunctionDef]) -> list[ast.AST]:
+# Scripts of many rules have many statements in common.
+@functools.cache
+def kept_nodes(statement: ast.stmt, dropped: tuple[ast.FunctionDef, ...]) -> tuple[ast.AST, ...]:
     left_out = {node for method in dropped for node in ast.walk(method)}
-    return [node for node in ast.walk(statement) if node not in left_out]
+    return tuple(node for node in ast.walk(statement) if node not in left_out)
 
 
-def names_used(nodes: list[ast.AST]) -> list[str]:
+@functools.cache
+def names_used(nodes: tuple[ast.AST, ...]) -> list[str]:
     """Without those of annotations and of `@rule`, which are not copied."""
     left_out: set[ast.AST] = set()
     for node in nodes:
