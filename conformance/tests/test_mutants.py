@@ -49,9 +49,18 @@ def in_one_fork(plant, rules):
     return {id: Result(**result) for id, result in results}
 
 
-def outcomes(plant):
-    """The result of every rule, in one fork as far as it goes: one for each would be slow."""
-    results, left = {}, RULES
+def rules_for(mutant, every):
+    """Those of its group and beside it; with --every-rule all that there are."""
+    group = f"dlpack_conformance.rules.{mutant.module}"
+    named = {mutant.rule, *mutant.beside}
+    if every or mutant.rule is None:
+        return RULES
+    return [rule for rule in RULES if rule.check.__module__ == group or rule.id in named]
+
+
+def outcomes(plant, rules=RULES):
+    """The results of the rules, in one fork as far as it goes: one for each would be slow."""
+    results, left = {}, rules
     while left:
         got = in_one_fork(plant, left)
         left = left[len(got) :]
@@ -70,8 +79,9 @@ def test_correct_library_fails_no_rule():
 
 @needs_fork
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
-def test_mutant_fails_its_rule_and_those_beside_it(mutant):
-    broken = {id: result for id, result in outcomes(mutant.plant).items() if result.broken}
+def test_mutant_fails_its_rule_and_those_beside_it(mutant, request):
+    rules = rules_for(mutant, request.config.getoption("--every-rule"))
+    broken = {id: result for id, result in outcomes(mutant.plant, rules).items() if result.broken}
     assert sorted(broken) == sorted({*filter(None, [mutant.rule]), *mutant.beside}), broken
     # A check that drops tensors while it fails hides from its reader why.
     assert not any("SystemError" in result.seen for result in broken.values()), broken
