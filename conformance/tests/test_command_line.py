@@ -1,9 +1,8 @@
 import json
 
 import pytest
-from dlpack_conformance.rule import all_rules
-
 from commands import BROKEN_NUMPY, REFERENCE, kit
+from dlpack_conformance.rule import all_rules
 
 
 def test_status_0_if_all_is_kept():

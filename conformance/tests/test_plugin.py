@@ -2,9 +2,8 @@ import re
 import xml.etree.ElementTree
 
 import pytest
-from dlpack_conformance.rule import all_rules
-
 from commands import BROKEN_NUMPY, HERE, REFERENCE, python
+from dlpack_conformance.rule import all_rules
 
 COUNT = sum(rule.id.startswith("DL") for rule in all_rules())
 

@@ -1,9 +1,8 @@
 import pytest
+from commands import REFERENCE
 from dlpack_conformance.library import load
 from dlpack_conformance.rule import LEVELS, Report, all_rules
 from dlpack_conformance.run import PASS, SILENT, run
-
-from commands import REFERENCE
 
 LIB = load(REFERENCE)
 

@@ -5,11 +5,10 @@ import time
 from dataclasses import replace
 
 import pytest
+from commands import REFERENCE
 from dlpack_conformance.library import load
 from dlpack_conformance.rule import Broken, Report, Rule, all_rules
 from dlpack_conformance.run import CRASHED, FAIL, NOT_APPLICABLE, PASS, SILENT, run
-
-from commands import REFERENCE
 
 LIB = load(REFERENCE)
 

@@ -2,11 +2,10 @@ import subprocess
 import sys
 
 import pytest
+from commands import REFERENCE, kit
 from dlpack_conformance.library import load
 from dlpack_conformance.rule import RULES, all_rules
 from dlpack_conformance.script import script
-
-from commands import REFERENCE, kit
 
 
 def run_alone(text):
