@@ -159,6 +159,7 @@ def max_version_lower_major(lib: Library) -> None:
 @rule("DL309", "derived", "array API, __dlpack__, max_version, Raises", "p", since="2023.12")
 def max_version_form(lib: Library) -> None:
     """A max_version that cannot be read as a pair of ints is refused."""
+    own_version(lib)
     for value in ((1,), "1.0", 1, ("1", "0"), object(), (None, None)):
         raises(Exception, lib.make([1.0, 2.0]), max_version=value)
 

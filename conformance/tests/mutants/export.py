@@ -135,7 +135,7 @@ def no_arguments_give_a_versioned_tensor(array, call, **keywords):
     return call(**keywords | {"max_version": keywords.get("max_version") or (MAJOR, MINOR)})
 
 
-@calls("DL303", DL301="not named", DL308="not named")
+@calls("DL303", DL301="not named")
 def no_arguments_are_refused_by_another_error(array, call, **keywords):
     capsule = call(**keywords)
     if keywords.get("max_version") is None:
@@ -284,7 +284,7 @@ def copy_is_ignored(array, call, **keywords):
     return call(**keywords | {"copy": None})
 
 
-@calls("DL311")
+@calls("DL311", DL313="a copy is necessary")
 def copy_is_refused(array, call, **keywords):
     if keywords.get("copy") is True:
         raise BufferError("it makes no copies")
@@ -878,7 +878,7 @@ def asking_for_the_device_moves_the_elements():
 @mutant(
     "DL347",
     **alike(
-        "DL137 DL165 DL315 DL316 DL317 DL318 DL323 DL341 DL342 DL343 DL344 DL345 DL349", "no method"
+        "DL137 DL165 DL315 DL316 DL317 DL318 DL323 DL341 DL342 DL343 DL344 DL345 DL349", "gone"
     ),
 )
 def device_cannot_be_asked_for():
