@@ -70,7 +70,7 @@ def arrays_have_one_axis_without_gaps():
 def producer_has_legacy_tensors_only():
     export = reference.Array.__dlpack__
 
-    def planted(self, *, stream=None):
-        return export(self, stream=stream)
+    def planted(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        return export(self, stream=stream, dl_device=dl_device, copy=copy)
 
     reference.Array.__dlpack__ = planted

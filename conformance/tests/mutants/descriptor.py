@@ -30,7 +30,7 @@ from dlpack_conformance.kit import reference
 from dlpack_conformance.kit.memory import aligned
 from dlpack_conformance.kit.values import pack, row_major
 
-from mutants import exports, flags, mutant, reads, takes
+from mutants import alike, exports, flags, mutant, reads, takes
 
 FLOAT8, FLOAT6, FLOAT4 = range(7, 15), (15, 16), 17
 
@@ -59,7 +59,7 @@ def codes(array):
 # Version
 
 
-@exports("DL101", DL102="no version has the content")
+@exports("DL101", DL102="no version has the content", DL305="major", DL306="major")
 def version_is_left_zero(export):
     if hasattr(export.managed, "version"):
         export.managed.version.major = export.managed.version.minor = 0
@@ -82,7 +82,7 @@ def on_major_mismatch(do):
     reference.read = planted
 
 
-@mutant("DL103")
+@mutant("DL103", DL214="a refusal")
 def other_major_is_not_deleted():
     def refuse(imported, owner):
         imported.taken = False
@@ -201,7 +201,7 @@ def copy_is_given_twice():
     reference.Array.copied = planted
 
 
-@mutant("DL118", DL119="the flag of the source")
+@mutant("DL118", DL119="the flag of the source", DL311="shared", DL319="shared")
 def copy_shares():
     reference.Array.copied = lambda self: self
 
@@ -380,7 +380,7 @@ def opaque_handle_is_an_int(seen):
 # Device
 
 
-@mutant("DL137")
+@mutant("DL137", **alike("DL315 DL316 DL317 DL318 DL319", "another device"))
 def device_id_is_minus_1():
     def device(self):
         return (CPU, -1)
@@ -476,6 +476,10 @@ def strides_of_no_axes_are_read(seen):
     DL158="its elements",
     DL162="its elements",
     DL166="its elements",
+    **alike(
+        "DL206 DL222 DL229 DL230 DL311 DL315 DL318 DL319 DL322 DL327 DL329 DL330 DL331 DL332",
+        "elements",
+    ),
 )
 def shape_counts_bytes(export):
     bits = DTYPES[export.array.dtype][1]
@@ -640,7 +644,7 @@ def reach_of_strides_wraps(seen):
 # Exchange
 
 
-@mutant("DL165")
+@mutant("DL165", **alike("DL316 DL317 DL318 DL342", "another device"))
 def device_is_announced_as_another():
     reference.Array.__dlpack_device__ = lambda self: (2, 0)
 

@@ -12,7 +12,7 @@ from dlpack_conformance.kit.memory import aligned
 from dlpack_conformance.kit.reference import Array, DeviceArray, Export, Scattered
 from dlpack_conformance.kit.streams import LEGACY_DEFAULT, PER_THREAD_DEFAULT, Streams
 
-from mutants import decorator, exports, mutant
+from mutants import alike, decorator, exports, mutant
 from mutants.descriptor import crash
 
 KEPT = []
@@ -90,7 +90,7 @@ def stream_is_no_keyword(array, call, **keywords):
     return call(**keywords)
 
 
-@calls("DL301")
+@calls("DL301", **alike("DL316 DL317 DL318 DL321", "given"))
 def dl_device_is_no_keyword(array, call, **keywords):
     if "dl_device" in keywords:
         raise TypeError("dl_device is no keyword")
@@ -132,14 +132,15 @@ def positional_is_ignored():
 
 @calls("DL303")
 def no_arguments_give_a_versioned_tensor(array, call, **keywords):
-    return call(**{"max_version": (MAJOR, MINOR)} | keywords)
+    return call(**keywords | {"max_version": keywords.get("max_version") or (MAJOR, MINOR)})
 
 
-@calls("DL303")
+@calls("DL303", DL301="not named")
 def no_arguments_are_refused_by_another_error(array, call, **keywords):
-    if "max_version" not in keywords:
+    capsule = call(**keywords)
+    if keywords.get("max_version") is None:
         raise ValueError("max_version is missing")
-    return call(**keywords)
+    return capsule
 
 
 @calls("DL304")
@@ -149,7 +150,7 @@ def version_of_none_is_the_own(array, call, **keywords):
     return call(**keywords)
 
 
-@calls("DL304")
+@calls("DL304", DL301="of None")
 def version_of_none_is_refused(array, call, **keywords):
     if keywords.get("max_version", ()) is None:
         raise TypeError("max_version is a tuple")
@@ -166,11 +167,14 @@ def versions(change):
 
     def planted(self, **keywords):
         ASKED[0] = keywords.get("max_version")
-        return call(self, **keywords)
+        try:
+            return call(self, **keywords)
+        finally:
+            ASKED[0] = None
 
     def export(self, array, versioned, flags):
         fill(self, array, versioned, flags)
-        if versioned:
+        if versioned and ASKED[0]:
             self.managed.version.major, self.managed.version.minor = change(*ASKED[0])
 
     Array.__dlpack__, Export.__init__ = planted, export
@@ -188,7 +192,8 @@ def minor_is_the_lower_of_both(major, minor):
 
 @calls("DL305")
 def newer_minor_gives_a_legacy_tensor(array, call, **keywords):
-    if (keywords.get("max_version") or (0, 0)) > (MAJOR, MINOR):
+    major, minor = keywords.get("max_version") or (MAJOR, MINOR)
+    if major == MAJOR and minor > MINOR:
         del keywords["max_version"]
     return call(**keywords)
 
@@ -263,7 +268,7 @@ def int_is_a_version(array, call, **keywords):
     return call(**keywords)
 
 
-@calls("DL309")
+@calls("DL309", DL338="another form", DL339="another form")
 def version_is_unpacked_without_a_look(array, call, **keywords):
     version = keywords.get("max_version")
     if version is not None and not (isinstance(version, tuple) and len(version) == 2):
@@ -274,21 +279,23 @@ def version_is_unpacked_without_a_look(array, call, **keywords):
 # Copies
 
 
-@calls("DL311")
+@calls("DL311", DL116="no copy", DL119="no copy")
 def copy_is_ignored(array, call, **keywords):
-    return call(**keywords | {"copy": keywords.get("copy") and None})
+    return call(**keywords | {"copy": None})
 
 
-@calls("DL311")
+@calls("DL311", DL313="a copy is necessary")
 def copy_is_refused(array, call, **keywords):
-    if keywords.get("copy"):
+    if keywords.get("copy") is True:
         raise BufferError("it makes no copies")
     return call(**keywords)
 
 
-@calls("DL312")
+@calls("DL312", DL318="copy=False")
 def what_must_not_be_copied_is(array, call, **keywords):
-    return call(**keywords | {"copy": True if keywords.get("copy") is False else None})
+    if keywords.get("copy") is False:
+        keywords["copy"] = True
+    return call(**keywords)
 
 
 def scattered(change):
@@ -314,7 +321,7 @@ def what_cannot_be_shared_is_a_wrong_value():
     )
 
 
-@calls("DL313")
+@calls("DL313", **alike("DL167 DL207 DL232 DL318", "copies"))
 def all_is_copied(array, call, **keywords):
     if keywords.get("copy") is None:
         keywords["copy"] = True
@@ -365,11 +372,12 @@ def copy_is_made_on_the_producers_stream():
 # Devices
 
 
-@device_calls("DL316")
+@device_calls("DL316", DL326="synchronizes")
 def device_is_left_without_being_asked(array, call, **keywords):
+    capsule = call(**keywords)
     if keywords.get("dl_device") is None and not keywords.get("copy"):
-        keywords |= {"dl_device": (CPU, 0), "stream": None}
-    return call(**keywords)
+        return call(max_version=keywords["max_version"], dl_device=(CPU, 0))
+    return capsule
 
 
 @both_call("DL317")
@@ -379,17 +387,10 @@ def dl_device_is_ints_only(array, call, **keywords):
     return call(**keywords)
 
 
-@both_call("DL317")
+@both_call("DL317", **alike("DL315 DL318 DL319 DL320 DL321 DL322", "ints"))
 def dl_device_is_an_enum_only(array, call, **keywords):
     if keywords.get("dl_device") and not isinstance(keywords["dl_device"][0], enum.Enum):
         raise TypeError("the device's type is an enum")
-    return call(**keywords)
-
-
-@both_call("DL317")
-def dl_device_is_a_list(array, call, **keywords):
-    if isinstance(keywords.get("dl_device"), tuple):
-        raise TypeError("dl_device is a list")
     return call(**keywords)
 
 
@@ -418,7 +419,7 @@ def cpu_is_not_offered(array, call, **keywords):
     return call(**keywords)
 
 
-@device_calls("DL319")
+@device_calls("DL319", DL322="elements")
 def cpu_gets_other_elements(array, call, **keywords):
     if not on_the_cpu(keywords):
         return call(**keywords)
@@ -437,10 +438,6 @@ def cpu_without_a_copy_is_a_copy(array, call, **keywords):
     if on_the_cpu(keywords) and keywords.get("copy") is False:
         keywords["copy"] = None
     return call(**keywords)
-
-
-def elsewhere(keywords):
-    return "dl_device" in keywords and not on_the_cpu(keywords)
 
 
 @calls("DL321")
@@ -476,7 +473,7 @@ def stream_for_the_cpu_is_ignored(array, call, **keywords):
     return call(**keywords)
 
 
-@device_calls("DL322")
+@device_calls("DL322", DL319="elements")
 def cpu_gets_the_elements_too_early(array, call, **keywords):
     if not on_the_cpu(keywords):
         return call(**keywords)
@@ -537,13 +534,12 @@ def minus_one_blocks(array, right, stream):
 
 @streams("DL327")
 def none_is_no_synchronization(array, right, stream):
-    return right(-1 if stream is None else stream)
+    return right(-1 if stream is None and cuda(array) else stream)
 
 
 @streams("DL327")
 def none_is_per_thread(array, right, stream):
-    cuda = PER_THREAD_DEFAULT in array.streams.work
-    return right(PER_THREAD_DEFAULT if stream is None and cuda else stream)
+    return right(PER_THREAD_DEFAULT if stream is None and cuda(array) else stream)
 
 
 def is_zero(stream):
@@ -582,12 +578,12 @@ def two_is_refused(array, right, stream):
     return right(stream)
 
 
-@streams("DL330")
+@streams("DL330", **alike("DL315 DL332 DL334", "a handle"))
 def handle_has_32_bits(array, right, stream):
     return right(stream & 0xFFFFFFFF if stream and stream > 2 else stream)
 
 
-@streams("DL330")
+@streams("DL330", DL315="a handle", DL332="a handle")
 def handle_is_the_default(array, right, stream):
     return right(None if stream and stream > 2 else stream)
 
@@ -618,18 +614,18 @@ def rocm_none_is_no_synchronization(array, right, stream):
     return right(-1 if stream is None and not cuda(array) else stream)
 
 
-@streams("DL332")
+@streams("DL332", **alike("DL315 DL327 DL329 DL330 DL331", "each stream"))
 def no_stream_waits(array, right, stream):
     right(stream)
 
 
-@mutant("DL332")
+@mutant("DL332", **alike("DL315 DL327 DL329 DL330 DL331", "each stream"))
 def producer_waits_for_the_consumer():
     wait = Streams.wait
     Streams.wait = lambda self, stream, other: wait(self, other, stream)
 
 
-@mutant("DL332")
+@mutant("DL332", **alike("DL315 DL327 DL329 DL330 DL331", "each stream"))
 def stream_waits_for_the_default():
     wait = Streams.wait
     Streams.wait = lambda self, stream, other: wait(self, stream, self.default)
@@ -682,7 +678,10 @@ def what_is_no_stream_is_ignored(array, call, **keywords):
     return call(**keywords)
 
 
-@device_calls("DL335")
+@device_calls(
+    "DL335",
+    **alike("DL315 DL322 DL325 DL326 DL328 DL329 DL330 DL331 DL332", "each stream"),
+)
 def all_streams_are_ignored(array, call, **keywords):
     return call(**keywords | {"stream": None})
 
@@ -720,7 +719,7 @@ def layout_is_a_wrong_value(what):
     return ValueError("no such layout") if what == "layout" else None
 
 
-@calls("DL338")
+@calls("DL338", DL340="TypeError")
 def wrong_types_are_buffer_errors(array, call, **keywords):
     return raises(call, TypeError, BufferError, keywords)
 
@@ -791,29 +790,40 @@ def unknown_keyword_is_a_wrong_value(array, call, **keywords):
 # __dlpack_device__
 
 
-@devices("DL341")
+def move(array):
+    """Its elements, if there are no gaps, to another address."""
+    if array.strides == reference.row_major(array.shape):
+        bits = math.prod(array.shape) * DTYPES[array.dtype][1]
+        array.address = aligned(ctypes.string_at(array.address, (bits + 7) // 8))
+
+
+@devices("DL341", DL315="given as dl_device", DL318="given as dl_device")
 def device_is_a_list(kind, number):
     return [kind, number]
 
 
-@devices("DL341")
+@devices(
+    "DL341",
+    **alike("DL137 DL165 DL315 DL316 DL317 DL318 DL323 DL342 DL343 DL344", "no pair"),
+)
 def device_is_an_int(kind, number):
     return kind
 
 
-@devices("DL341")
+@devices(
+    "DL341",
+    **alike("DL137 DL165 DL315 DL316 DL317 DL318 DL342 DL343", "no pair"),
+)
 def device_is_of_three(kind, number):
     return (kind, number, 0)
 
 
-@devices("DL342")
+@devices(
+    "DL342",
+    **alike("DL137 DL165 DL315 DL316 DL317 DL318 DL323 DL343", "no number"),
+)
 def device_type_is_a_text(kind, number):
     return ("cpu" if kind == CPU else "cuda", number)
-
-
-@devices("DL342")
-def device_type_is_an_enum_without_number(kind, number):
-    return (enum.Enum("Device", {"CPU": kind}).CPU, number)
 
 
 @devices(None)
@@ -821,17 +831,23 @@ def device_type_is_an_enum(kind, number):
     return (enum.IntEnum("Device", {"CPU": kind}).CPU, number)
 
 
-@devices("DL343")
+@devices(
+    "DL343",
+    **alike("DL165 DL315 DL316 DL317 DL318 DL342", "another device"),
+)
 def device_type_is_zero(kind, number):
     return (0, number)
 
 
-@devices("DL344")
+@devices(
+    "DL344",
+    **alike("DL137 DL165 DL315 DL316 DL317 DL318", "another device"),
+)
 def device_number_is_none(kind, number):
     return (kind, None)
 
 
-@devices("DL344")
+@devices("DL344", **alike("DL137 DL165 DL316", "another device"))
 def device_number_is_a_text(kind, number):
     return (kind, f"{number}")
 
@@ -847,52 +863,59 @@ def asking_for_the_device_synchronizes():
     DeviceArray.__dlpack_device__ = planted
 
 
-@mutant("DL345")
+@mutant("DL345", DL349="moved")
 def asking_for_the_device_moves_the_elements():
     original = Array.__dlpack_device__
 
     def planted(self):
-        if self.strides == reference.row_major(self.shape):
-            size = math.prod(self.shape) * DTYPES[self.dtype][1] // 8
-            self.address = aligned(ctypes.string_at(self.address, size))
+        if type(self) is Array:
+            move(self)
         return original(self)
 
     Array.__dlpack_device__ = planted
 
 
-@mutant("DL347")
+@mutant(
+    "DL347",
+    **alike(
+        "DL137 DL165 DL315 DL316 DL317 DL318 DL323 DL341 DL342 DL343 DL344 DL345 DL349", "gone"
+    ),
+)
 def device_cannot_be_asked_for():
     del Array.__dlpack_device__
 
 
-@mutant("DL347")
+@mutant("DL347", DL135="no method")
 def type_that_cannot_export_says_its_device():
     del hooks.Odd.__dlpack__
 
 
-@calls("DL349")
+@calls("DL349", **alike("DL118 DL224 DL311", "written"))
 def what_is_shared_is_readonly(array, call, **keywords):
     capsule = call(**keywords)
     array.readonly = True
     return capsule
 
 
-@calls("DL349")
+@calls("DL349", **alike("DL232 DL312 DL313", "address"))
 def what_is_shared_is_moved(array, call, **keywords):
-    if array.strides == reference.row_major(array.shape):
-        size = math.prod(array.shape) * DTYPES[array.dtype][1] // 8
-        array.address = aligned(ctypes.string_at(array.address, size))
+    if not hasattr(array, "moved"):
+        move(array)
+    array.moved = True
     return call(**keywords)
 
 
-@calls("DL349")
+@calls("DL349", DL118="written", DL311="written")
 def copy_makes_the_source_readonly(array, call, **keywords):
     capsule = call(**keywords)
     array.readonly = array.readonly or bool(keywords.get("copy"))
     return capsule
 
 
-@exports("DL349")
+@exports(
+    "DL349",
+    **alike("DL118 DL162 DL166 DL167 DL206 DL223 DL229 DL230 DL311 DL318 DL319 DL322", "elements"),
+)
 def first_element_is_cleared(export):
     if math.prod(export.array.shape) and export.array.dtype == "float32":
         ctypes.memset(export.array.address, 0, 4)

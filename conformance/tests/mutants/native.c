@@ -10,6 +10,7 @@ void PyGILState_Release(int);
 void PyErr_Fetch(void **, void **, void **);
 void PyErr_Restore(void *, void *, void *);
 void PyErr_Clear(void);
+void *PyErr_Occurred(void);
 void *PyErr_NoMemory(void);
 
 void (*next)(void *);
@@ -35,19 +36,28 @@ void clears(void *argument) {
     PyGILState_Release(gil);
 }
 
-void leaves_one(void *argument) {
-    keeps(argument);
+void replaces(void *argument) {
     if (!Py_IsInitialized())
         return;
-    int gil = PyGILState_Ensure();
-    PyErr_NoMemory();
+    int gil = PyGILState_Ensure(), was_set = PyErr_Occurred() != NULL;
+    PyErr_Clear();
+    next(argument);
+    if (was_set)
+        PyErr_NoMemory();
     PyGILState_Release(gil);
+}
+
+void leaves_one(void *argument) {
+    int held = Py_IsInitialized() && PyGILState_Check();
+    keeps(argument);
+    if (held)
+        PyErr_NoMemory();
 }
 
 
 /* It would wait for ever: a crash is found sooner. */
 void fails_with_gil(void *argument) {
-    if (PyGILState_Check())
+    if (Py_IsInitialized() && PyGILState_Check())
         abort();
     keeps(argument);
 }

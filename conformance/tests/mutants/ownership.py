@@ -21,6 +21,7 @@ from dlpack_conformance.abi.capsule import (
 from dlpack_conformance.abi.dlpack import (
     DELETER,
     LEGACY,
+    MAJOR,
     USED_LEGACY,
     USED_VERSIONED,
     VERSIONED,
@@ -30,12 +31,13 @@ from dlpack_conformance.kit import reference
 from dlpack_conformance.kit.consumer import KINDS, USED, Imported
 from dlpack_conformance.kit.producer import POISON
 
-from mutants import decorator, exports, mutant
+from mutants import alike, decorator, exports, mutant
 from mutants.descriptor import crash, itemsize
 from mutants.native import deletes_by, destroys_by
 
 MOMENT = 1e-5  # seconds, in which other threads run
 KEPT = []
+OTHER = b"dltensor_other"  # under that of the other structure its reader may hang
 
 
 @decorator
@@ -106,21 +108,25 @@ def refuses(change):
 # Capsules
 
 
-@makes_capsules("DL201")
+@makes_capsules(
+    "DL201",
+    **alike(
+        "DL202 DL203 DL205 DL206 DL207 DL222 DL223 DL224 DL225 DL226 DL227 DL228 DL303 DL304 DL308",
+        "no capsule",
+    ),
+)
 def legacy_capsule_is_an_address(address, name, destructor):
     return address if name == LEGACY else PyCapsule_New(address, name, destructor)
 
 
 @makes_capsules("DL202")
-def legacy_tensor_is_named_versioned(address, name, destructor):
-    return PyCapsule_New(address, VERSIONED, None)
+def legacy_tensor_has_another_name(address, name, destructor):
+    return PyCapsule_New(address, OTHER if name == LEGACY else name, destructor)
 
 
 @makes_capsules("DL203")
-def versioned_tensor_is_named_legacy(address, name, destructor):
-    if name == VERSIONED:
-        return PyCapsule_New(address, LEGACY, None)
-    return PyCapsule_New(address, name, destructor)
+def versioned_tensor_has_another_name(address, name, destructor):
+    return PyCapsule_New(address, OTHER if name == VERSIONED else name, destructor)
 
 
 @mutant("DL204")
@@ -178,7 +184,7 @@ def destructor_leaks_versioned_tensors(capsule, name):
         delete_untaken(capsule, name)
 
 
-@destroys("DL206")
+@destroys("DL206", **alike("DL222 DL223 DL230", "what was used is read"))
 def destructor_deletes_what_was_used(capsule, name):
     delete_untaken(capsule, name)
     if dying_capsule_is_valid(capsule, USED[name]):
@@ -196,7 +202,10 @@ def destructor_calls_null(capsule, name):
 # Consumers
 
 
-@imports("DL209")
+@imports(
+    "DL209",
+    **alike("DL211 DL214 DL215 DL220 DL233", "deleted twice"),
+)
 class LegacyNameIsLeft(Imported):
     def take(self):
         super().take()
@@ -204,7 +213,10 @@ class LegacyNameIsLeft(Imported):
             PyCapsule_SetName(self.capsule, LEGACY)
 
 
-@imports("DL209")
+@imports(
+    "DL209",
+    **alike("DL103 DL211 DL214 DL215 DL220 DL230 DL233", "deleted twice"),
+)
 class VersionedNameIsLeft(Imported):
     def take(self):
         super().take()
@@ -302,18 +314,18 @@ class ForeignCapsuleIsRenamed(Imported):
 # Deletion by consumers
 
 
-@refuses("DL214")
+@refuses("DL214", DL103="a refusal")
 def refused_is_not_deleted(imported):
     imported.taken = False
 
 
-@refuses("DL214")
+@refuses("DL214", DL103="a refusal", DL218="read again")
 def refused_is_deleted_twice(imported):
     imported.delete()
     imported.taken = True
 
 
-@refuses("DL214")
+@refuses("DL214", DL103="a refusal", DL218="read again")
 def refused_is_deleted_and_gets_its_name_back(imported):
     imported.delete()
     PyCapsule_SetName(imported.capsule, imported.name)
@@ -324,28 +336,29 @@ def refused_for_its_dtype_is_not_deleted():
     read, dtype_name = reference.read, reference.dtype_name
 
     def planted(imported, owner):
-        try:
-            dtype_name(*imported.dtype)
-        except BufferError:
-            imported.taken = False
+        if not imported.versioned or imported.managed.version.major == MAJOR:
+            try:
+                dtype_name(*imported.dtype)
+            except BufferError:
+                imported.taken = False
         return read(imported, owner)
 
     reference.read = planted
 
 
-@dies("DL215")
+@dies("DL215", **alike("DL220 DL230 DL233", "deletions"))
 def array_is_not_deleted(imported):
     pass
 
 
-@dies("DL215")
+@dies("DL215", **alike("DL218 DL220 DL224 DL230 DL233", "deletions"))
 def array_is_deleted_twice(imported):
     imported.delete()
     imported.taken = True
     imported.delete()
 
 
-@mutant("DL215")
+@mutant("DL215", DL216="the first of them is early")
 def each_view_deletes():
     views = hooks.views
 
@@ -384,7 +397,7 @@ def first_dropped_view_deletes():
     hooks.views = planted
 
 
-@imports("DL217")
+@imports("DL217", DL104="the copy reads all")
 class DeleterGetsCopy(Imported):
     def delete(self):
         self.copy = type(self.managed).from_buffer_copy(self.managed)
@@ -399,7 +412,7 @@ class DeleterGetsTensor(Imported):
         super().delete()
 
 
-@imports("DL218")
+@imports("DL218", DL104="the axes")
 class StructIsReadAfterDeleter(Imported):
     def delete(self):
         super().delete()
@@ -409,7 +422,7 @@ class StructIsReadAfterDeleter(Imported):
 @refuses("DL218")
 def refusal_is_said_after_deleter(imported):
     imported.delete()
-    imported.last = imported.dtype
+    imported.last = imported.managed.manager_ctx
 
 
 @imports("DL219")
@@ -428,14 +441,14 @@ class NullDeleterIsRefused(Imported):
             raise BufferError("there is no deleter")
 
 
-@imports("DL220")
+@imports("DL220", **alike("DL103 DL214 DL215 DL230 DL233", "not deleted"))
 class NoContextIsNotDeleted(Imported):
     def delete(self):
         self.taken = self.taken and self.managed.manager_ctx is not None
         super().delete()
 
 
-@imports("DL220")
+@imports("DL220", **alike("DL115 DL145 DL166", "refused"))
 class NoContextIsRefused(Imported):
     def __init__(self, capsule):
         super().__init__(capsule)
@@ -479,7 +492,8 @@ class DeleterIsWritten(Imported):
 class StridesAreFilledIn(Imported):
     def take(self):
         super().take()
-        if 0 < self.tensor.ndim <= 64 and self.tensor.shape and not self.tensor.strides:
+        known = not self.versioned or self.managed.version.major == MAJOR
+        if known and self.tensor.ndim == 1 and not self.tensor.strides:
             self.filled = (c_int64 * self.tensor.ndim)(*self.strides)
             self.tensor.strides = self.filled
 
@@ -488,7 +502,8 @@ class StridesAreFilledIn(Imported):
 class OffsetIsAddedInPlace(Imported):
     def take(self):
         super().take()
-        if self.tensor.data:
+        known = not self.versioned or self.managed.version.major == MAJOR
+        if known and self.tensor.data:
             self.tensor.data += self.tensor.byte_offset
             self.tensor.byte_offset = 0
 
@@ -523,13 +538,13 @@ def frees(change):
     gc.callbacks.append(lambda phase, info: reuse() if info["generation"] == 2 else None)
 
 
-@frees("DL222")
+@frees("DL222", **alike("DL120 DL122 DL166 DL230", "the source is gone"))
 def shape_dies_with_the_source(export):
     tensor = export.managed.dl_tensor
     return ctypes.cast(tensor.shape, c_void_p).value, 8 * tensor.ndim
 
 
-@frees("DL222")
+@frees("DL222", **alike("DL120 DL122 DL166 DL230", "the source is gone"))
 def strides_die_with_the_source(export):
     tensor = export.managed.dl_tensor
     return ctypes.cast(tensor.strides, c_void_p).value, 8 * tensor.ndim
@@ -546,14 +561,14 @@ def all_shapes_are_in_one_place(export):
 ONE_PLACE = (c_int64 * 10_000)()
 
 
-@frees("DL223")
+@frees("DL223", DL120="the source is gone", DL122="the source is gone")
 def elements_die_with_the_source(export):
     contiguous = export.array.strides == reference.row_major(export.array.shape)
     size = math.prod(export.array.shape) * itemsize(export.array)
     return export.array.address, size if contiguous else 0
 
 
-@mutant("DL224")
+@mutant("DL224", DL349="the source is read")
 def source_cannot_be_read_while_shared():
     to_list = hooks.to_list
 
@@ -577,7 +592,7 @@ def source_cannot_be_written_while_shared():
     hooks.write = planted
 
 
-@deletes("DL224")
+@deletes("DL224", **alike("DL206 DL229 DL230 DL318 DL349", "the source is read"))
 def source_dies_with_its_consumer(export):
     reference.Export.alive.discard(export)
     if math.prod(export.array.shape):
@@ -587,7 +602,7 @@ def source_dies_with_its_consumer(export):
 @dies("DL224")
 def consumer_clears_the_memory(imported):
     if imported.tensor.data:
-        ctypes.memset(imported.address, 0, 1)
+        ctypes.memset(imported.address, 0, math.prod(imported.shape) and imported.dtype[1] // 8)
     imported.delete()
 
 
@@ -601,20 +616,14 @@ def deleter_needs_a_thread_of_python(export):
     reference.Export.alive.discard(export)
 
 
-@deletes("DL225")
+@deletes("DL225", DL230="other threads")
 def deleter_needs_the_main_thread(export):
     if threading.current_thread() is not threading.main_thread():
         crash()
     reference.Export.alive.discard(export)
 
 
-@deletes("DL225")
-def deleter_does_nothing_on_other_threads(export):
-    if threading.current_thread() is threading.main_thread():
-        reference.Export.alive.discard(export)
-
-
-@deletes_by("DL226")
+@deletes_by("DL226", DL227="with the GIL")
 def fails_with_gil():
     """It waits for the GIL, which it has."""
 
@@ -627,8 +636,13 @@ def clears():
 
 @destroys_by("DL208")
 @deletes_by("DL227")
+def replaces():
+    """The exception in flight by another one."""
+
+
+@deletes_by("DL227", DL226="it arrives there too")
 def leaves_one():
-    """Another exception than was in flight."""
+    """An exception, if the caller has the GIL."""
 
 
 @deletes_by("DL228")
@@ -645,7 +659,7 @@ def keeps():
 # Many exports
 
 
-@mutant("DL229")
+@mutant("DL229", **alike("DL147 DL230 DL318", "several exports"))
 def exports_share_one_struct():
     delete = reference.Export.delete
     destructors = {True: "delete_untaken_versioned", False: "delete_untaken_legacy"}
@@ -667,7 +681,7 @@ def exports_share_one_struct():
     reference.export, reference.Export.delete = export, planted
 
 
-@deletes("DL229")
+@deletes("DL229", **alike("DL206 DL230 DL318", "several exports"))
 def deleter_frees_all_exports_of_the_array(export):
     for other in [other for other in reference.Export.alive if other.array is export.array]:
         reference.Export.alive.discard(other)
@@ -675,7 +689,7 @@ def deleter_frees_all_exports_of_the_array(export):
         KEPT.append(other)
 
 
-@mutant("DL229")
+@mutant("DL229", DL204="many exports")
 def only_100_exports_at_once():
     export = reference.export
 
@@ -722,7 +736,7 @@ class ImportsOfTwoThreadsAreMixed(Imported):
 # Views and failures
 
 
-@mutant("DL232")
+@mutant("DL232", DL167="by way of Python's floats")
 def consumer_always_copies():
     read = reference.read
     reference.read = lambda imported, owner: read(imported, owner).copied()
