@@ -13,6 +13,7 @@ from dlpack_conformance.abi.capsule import PyCapsule_IsValid
 from dlpack_conformance.abi.dlpack import (
     CPU,
     CUDA,
+    DTYPES,
     MAJOR,
     READ_ONLY,
     ROCM,
@@ -334,7 +335,8 @@ def described(lib: Any) -> Iterator[Any]:
             yield lib.make([1.0, 2.0, 3.0, 4.0], **keywords)
     with contextlib.suppress(NotApplicable):
         yield lib.make([1.0, 2.0], readonly=True)
-    for dtype in lib.dtypes():
+    # Elements of less than a byte may be packed anew at each export.
+    for dtype in (dtype for dtype in lib.dtypes() if DTYPES[dtype][1] >= 8):
         with contextlib.suppress(Exception):
             x = lib.make([0, 1], dtype)
             exported_versioned(x)
@@ -513,11 +515,16 @@ def dltensor_all_fields(lib: Library) -> None:
     for x in described(lib):
         expected = exported_versioned(x)
         seen = lent_by(table, x, fill=0xAA)
-        equal("ndim", expected.tensor.ndim, seen.ndim)
+        shape = lib.shape_of(x)
+        equal("ndim", len(shape), seen.ndim)
         equal("device", expected.device, (seen.device.device_type, seen.device.device_id))
-        equal("dtype", expected.dtype, (seen.dtype.code, seen.dtype.bits, seen.dtype.lanes))
-        equal("address", expected.address, ((seen.data or 0) + seen.byte_offset) % (1 << 64))
-        equal("shape", list(expected.shape), seen.shape[: seen.ndim])
+        equal(
+            "dtype",
+            (*DTYPES[lib.dtype_of(x)], 1),
+            (seen.dtype.code, seen.dtype.bits, seen.dtype.lanes),
+        )
+        equal("address", lib.address(x), ((seen.data or 0) + seen.byte_offset) % (1 << 64))
+        equal("shape", list(shape), seen.shape[: seen.ndim])
         if seen.strides or expected.tensor.strides:
             equal("strides", list(expected.strides), seen.strides[: seen.ndim])
 
@@ -535,11 +542,10 @@ def dltensor_no_flags(lib: Library) -> Report:
 
 @rule("DL531", "must", "dlpack.h, DLPackManagedTensorToPyObjectNoSync", "x", since="1.3")
 def to_steals(lib: Library) -> None:
-    """The object owns the tensor: it calls the deleter when it dies, once."""
+    """The object owns the tensor: the deleter is called once, when it dies at the latest."""
     table, x = offered(lib), Producer()
     array = object_from(table, x)
     equal("elements", x.to_list(), lib.to_list(array))
-    equal("calls of the deleter while the object lives", [], x.deleted)
     del array
     gc.collect()
     equal("calls of the deleter", 1, len(x.deleted))

@@ -435,7 +435,7 @@ def values(lib: Library) -> None:
         for shape, strides, offset in layouts:
             if offset and DTYPES[dtype][1] < 8:
                 continue
-            x = Producer([0, 1, 0, 0], dtype, shape, strides, offset)
+            x = Producer([0, 1, 0, 1], dtype, shape, strides, offset)
             array, refusal = attempt(lib, x)
             if refusal is not None:
                 refusals.append(refusal)
