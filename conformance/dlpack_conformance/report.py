@@ -74,9 +74,9 @@ DOCUMENT = """# The rules
 `python -m dlpack_conformance --document` prints this file from the code.
 
 Level: *must* and *derived* (it follows from the texts) are errors where they are broken; *should*
-is shown and is none; *may* and *silent* (the texts say nothing) are never judged. Who: *p* producer,
-*c* consumer, *x* who offers the exchange table, *y* who uses one. Since and until: versions of the
-source, the first and the last that has the rule.
+is shown and is none; *may* and *silent* (the texts say nothing) are never judged. Who: *p*
+producer, *c* consumer, *x* who offers the exchange table, *y* who uses one. Since and until:
+versions of the source, the first and the last that has the rule.
 """
 
 

@@ -236,7 +236,7 @@ def device_is_called_the_cpu(array):
     array.device = (CPU, 0)
 
 
-@takes("DL406")
+@takes("DL406", DL523="asks for the number")
 def device_number_is_lost(array):
     array.device = (array.device[0], 0)
 
@@ -332,7 +332,7 @@ def all_is_copied(from_dlpack, x, *, device=None, copy=None):
     return array
 
 
-@asks("DL411", DL167="copied as Python's floats")
+@asks("DL411", DL406="on the CPU", DL167="copied as Python's floats")
 def copy_is_asked_for_by_default(from_dlpack, x, *, device=None, copy=None):
     return from_dlpack(x, device=device, copy=True if copy is None else copy)
 
@@ -490,7 +490,7 @@ def capsule_of_another_name_is_taken(x, **keywords):
 # Streams
 
 
-@gets_device("DL421", DL406="that of the last", DL423="on the CPU too", DL424="that of the last")
+@gets_device("DL421", DL423="on the CPU too", DL424="that of the last")
 def stream_is_passed_without_asking(x):
     return (max(reference.STREAMS, default=CPU), 0)
 
@@ -500,13 +500,14 @@ def device_is_the_cpu_unasked(x):
     return (CPU, 0)
 
 
-@asks("DL421", DL423="on the CPU too", DL424="that of the last")
+@asks("DL421", DL416="asks once", DL423="on the CPU too", DL424="that of the last")
 def device_is_asked_for_afterwards(from_dlpack, x, **keywords):
     kind = max(reference.STREAMS, default=CPU)
-    capsule = x.__dlpack__(stream=reference.STREAMS.get(kind)) if kind != CPU else None
+    if keywords or kind == CPU or not hasattr(x, "__dlpack__") or reference.table_of(type(x)):
+        return from_dlpack(x, **keywords)
+    capsule = x.__dlpack__(max_version=(1, 3), stream=reference.STREAMS[kind])
     x.__dlpack_device__()
-    array, _ = reference.adopt(capsule) if capsule else (from_dlpack(x, **keywords), 0)
-    return array
+    return reference.adopt(capsule)[0]
 
 
 @gets("DL422", DL424="none at all")
@@ -583,7 +584,7 @@ def readable(address):
             return False
 
 
-@mutant("DL427")
+@mutant("DL427", DL108="an unknown one too", DL426="called the CPU")
 def memory_that_can_be_read_is_the_cpu():
     def planted(imported, owner):
         other = imported.versioned and imported.managed.version.major != MAJOR
@@ -596,7 +597,7 @@ def memory_that_can_be_read_is_the_cpu():
     put_between(capsule_of, lambda x: device_of(x) if usable(x) else (CPU, 0))
 
 
-@mutant("DL427")
+@mutant("DL427", DL426="called the CPU")
 def ext_dev_is_the_cpu():
     def planted(imported, owner):
         array = read(imported, owner)
@@ -608,10 +609,22 @@ def ext_dev_is_the_cpu():
     reference.STREAMS[EXT_DEV] = None
 
 
-@reads("DL437", DL108="as said")
-def device_of_the_capsule_is_ignored(seen):
-    if seen.tensor.device.device_type not in reference.STREAMS:
-        seen.tensor.device = DLDevice(CPU, 0)
+@mutant("DL437")
+def device_of_the_capsule_is_ignored():
+    said = []
+
+    def get_device(x):
+        said[:] = x.__dlpack_device__()
+        return tuple(said)
+
+    def planted(imported, owner):
+        if said and not (imported.versioned and imported.managed.version.major != MAJOR):
+            imported.tensor.device = DLDevice(*said)
+        said.clear()
+        return read(imported, owner)
+
+    read, reference.read = reference.read, planted
+    put_between(capsule_of, get_device)
 
 
 # The result
@@ -624,18 +637,18 @@ def axes_of_extent_one_are_gone(array):
     array.shape, array.strides = tuple(e for e, _ in kept), tuple(s for _, s in kept)
 
 
-@takes("DL429")
+@takes("DL429", **dict.fromkeys(["DL155", "DL156", "DL157", "DL160", "DL161", "DL166"], "its axes"))
 def axes_are_transposed(array):
     array.shape, array.strides = array.shape[::-1], array.strides[::-1]
 
 
-@takes("DL429")
+@takes("DL429", **dict.fromkeys(["DL155", "DL156", "DL157", "DL166"], "its strides"))
 def elements_are_read_column_major(array):
     if array.strides == row_major(array.shape):
         array.strides = row_major(array.shape[::-1])[::-1]
 
 
-@takes("DL429")
+@takes("DL429", DL158="of int64", DL166="of int64")
 def int64_is_called_int32(array):
     if array.dtype == "int64":
         numbers = ctypes.string_at(array.address, 8 * math.prod(array.shape))
@@ -643,7 +656,7 @@ def int64_is_called_int32(array):
         array.dtype, array.address = "int32", aligned(b"".join(low))
 
 
-@takes("DL429")
+@takes("DL429", DL166="of int16")
 def last_element_is_missed(array):
     if array.dtype == "int16" and array.shape:
         array.shape = (*array.shape[:-1], array.shape[-1] - 1)
@@ -703,5 +716,5 @@ class Overwriting:
 
 @takes("DL433")
 def memory_is_written_at_the_end(array):
-    if math.prod(array.shape) and array.strides == row_major(array.shape) and not array.readonly:
+    if math.prod(array.shape) and array.device[0] == CPU and not array.readonly:
         array.owner = Overwriting(array)
