@@ -73,6 +73,8 @@ def names_of(lib: Library, kind: Any) -> list[bytes]:
     axes and the dtype lie: the other names are judged too."""
     names = []
     for capsule in capsules_of(lib.make([1.0, 2.0])):
+        if type(capsule).__name__ != "PyCapsule":
+            continue
         name = PyCapsule_GetName(capsule)
         # Both structures are long enough for this view of the other.
         tensor = kind.from_address(PyCapsule_GetPointer(capsule, name)).dl_tensor

@@ -111,7 +111,7 @@ def refuses(change):
 @makes_capsules(
     "DL201",
     **alike(
-        "DL202 DL203 DL205 DL206 DL207 DL222 DL223 DL224 DL225 DL226 DL227 DL228 DL303 DL304 DL308",
+        "DL205 DL206 DL207 DL222 DL223 DL224 DL225 DL226 DL227 DL228 DL303 DL304 DL308",
         "no capsule",
     ),
 )
@@ -119,12 +119,27 @@ def legacy_capsule_is_an_address(address, name, destructor):
     return address if name == LEGACY else PyCapsule_New(address, name, destructor)
 
 
-@makes_capsules("DL202")
+@makes_capsules(
+    "DL202",
+    **alike(
+        "DL205 DL206 DL207 DL222 DL223 DL224 DL225 DL226 DL227 DL228 DL303 DL308",
+        "it cannot be read",
+    ),
+)
 def legacy_tensor_has_another_name(address, name, destructor):
     return PyCapsule_New(address, OTHER if name == LEGACY else name, destructor)
 
 
-@makes_capsules("DL203")
+@makes_capsules(
+    "DL203",
+    **alike(
+        "DL101 DL109 DL111 DL112 DL117 DL128 DL130 DL131 DL137 DL144 DL147 DL150 DL154 DL158 "
+        "DL159 DL165 DL166 DL167 DL204 DL205 DL206 DL207 DL208 DL222 DL223 DL224 DL225 DL226 "
+        "DL227 DL228 DL229 DL230 DL232 DL305 DL306 DL307 DL309 DL311 DL312 DL313 DL315 DL316 "
+        "DL318 DL319 DL322 DL326 DL327 DL329 DL330 DL331 DL332 DL334 DL342 DL343",
+        "it cannot be read",
+    ),
+)
 def versioned_tensor_has_another_name(address, name, destructor):
     return PyCapsule_New(address, OTHER if name == VERSIONED else name, destructor)
 
