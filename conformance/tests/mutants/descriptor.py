@@ -484,6 +484,7 @@ def strides_of_no_axes_are_read(seen):
     DL162="its elements",
     DL166="its elements",
     DL518="its shape",
+    DL529="its shape",
     DL536="its shape",
     DL537="its shape",
     DL546="its shape",
