@@ -91,13 +91,22 @@ def static_array() -> Array:
     return Static(aligned(pack([1.0, 2.0], "float32")), "float32", (2,), (1,))
 
 
-def odd(what: str) -> Array:
+class Odd(Array):
     """An array that DLPack cannot say."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(0, what, (1,), (1,))
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        raise BufferError(f"DLPack has no word for {self.dtype}")
+
+
+def odd(what: str) -> Array:
     if what == "unshared":
         return Scattered(aligned(pack([1.0, 0.0, 2.0], "float32")), "float32", (2,), (2,))
     if what in ("sparse", "meta"):
         raise NotApplicable(f"no {what} arrays")
-    return Array(0, what, (1,), (1,))
+    return Odd(what)
 
 
 # Arrow

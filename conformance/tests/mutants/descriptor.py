@@ -387,7 +387,7 @@ def opaque_handle_is_an_int(seen):
 
 @mutant(
     "DL137",
-    **alike("DL315 DL316 DL317 DL318 DL319 DL406 DL426 DL437 DL529 DL537", "another device"),
+    **alike("DL315 DL316 DL317 DL318 DL319 DL406 DL529 DL537", "another device"),
 )
 def device_id_is_minus_1():
     def device(self):
@@ -488,7 +488,7 @@ def strides_of_no_axes_are_read(seen):
         "DL206 DL222 DL229 DL230 DL311 DL315 DL318 DL319 DL322 DL327 DL329 DL330 DL331 DL332",
         "elements",
     ),
-    **alike("DL518 DL536 DL537 DL546", "its shape"),
+    **alike("DL518 DL529 DL536 DL537 DL546", "its shape"),
 )
 def shape_counts_bytes(export):
     bits = DTYPES[export.array.dtype][1]

@@ -694,7 +694,7 @@ def odd_raises(change):
     """The function gives the exception for an array that DLPack cannot say."""
 
     def planted(self, **keywords):
-        raise change(self.what) or BufferError(f"no word for this {self.what}")
+        raise change(self.dtype) or BufferError(f"no word for {self.dtype}")
 
     hooks.Odd.__dlpack__ = planted
 
@@ -887,7 +887,12 @@ def device_cannot_be_asked_for():
 
 @mutant("DL347", DL135="no method")
 def type_that_cannot_export_says_its_device():
-    del hooks.Odd.__dlpack__
+    class Odd:
+        __dlpack_device__ = Array.__dlpack_device__
+        device = (CPU, 0)
+
+    odd = hooks.odd
+    hooks.odd = lambda what: odd(what) if what == "unshared" else Odd()
 
 
 @calls("DL349", **alike("DL118 DL224 DL311", "written"))
