@@ -43,7 +43,7 @@ def take(x: Any, **keywords: Any) -> Any:
 
 
 def views(array: Any) -> list[Any]:
-    return [array.to_numpy()]
+    return [pyarrow.Tensor.from_numpy(array.to_numpy())]
 
 
 def cpu() -> tuple[int, int]:

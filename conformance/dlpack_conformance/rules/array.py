@@ -351,7 +351,8 @@ def missing_dictionary_refused(lib: Library) -> None:
     arrow_refused(lib, x)
 
 
-@rule("AR217", "derived", "Columnar format, Dictionary-encoded Layout", "c")
+# A consumer may trust its producer, says the text, and is recommended to look all the same.
+@rule("AR217", "should", "Columnar format, Dictionary-encoded Layout; Security", "c")
 def codes_in_range(lib: Library) -> None:
     """Codes of valid rows lie in the dictionary: others are an exception, at once or when read."""
     for code in (99, -1):
@@ -360,7 +361,7 @@ def codes_in_range(lib: Library) -> None:
         arrow_refused(lib, x)
 
 
-@rule("AR218", "derived", "Columnar format, Variable-size Binary Layout", "c")
+@rule("AR218", "should", "Columnar format, Variable-size Binary Layout; Security", "c")
 def offsets_monotone(lib: Library) -> None:
     """Offsets rise: falling ones are an exception, at once or when read."""
     for field, values in (

@@ -137,7 +137,7 @@ def metadata_encoding(lib: Library) -> None:
     equal("metadata", dict(PAIRS), {key: value for key, value in x.metadata if key in dict(PAIRS)})
 
 
-@rule("AR108", "derived", "CDataInterface, ArrowSchema.metadata", "c")
+@rule("AR108", "should", "CDataInterface, ArrowSchema.metadata; Security", "c")
 def metadata_hostile(lib: Library) -> None:
     """Counts and lengths below zero are refused, or the metadata are ignored. (Too large ones
     cannot be told, since metadata have no size.)"""
