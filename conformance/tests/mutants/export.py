@@ -731,14 +731,6 @@ def wrong_copy_is_a_buffer_error(array, call, **keywords):
     return call(**keywords)
 
 
-@calls("DL338")
-def wrong_dl_device_is_a_buffer_error(array, call, **keywords):
-    device = keywords.get("dl_device")
-    if device is not None and not (isinstance(device, tuple) and len(device) == 2):
-        raise BufferError("no such device")
-    return call(**keywords)
-
-
 @calls("DL339")
 def refusal_keeps_its_tensor(array, call, **keywords):
     try:
