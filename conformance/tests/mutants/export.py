@@ -284,7 +284,7 @@ def copy_is_ignored(array, call, **keywords):
     return call(**keywords | {"copy": None})
 
 
-@calls("DL311", DL313="a copy is necessary")
+@calls("DL311")
 def copy_is_refused(array, call, **keywords):
     if keywords.get("copy") is True:
         raise BufferError("it makes no copies")
