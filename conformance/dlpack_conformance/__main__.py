@@ -17,10 +17,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="results as JSON")
     parser.add_argument("--rule", metavar="ID", help="print this rule as a script and run nothing")
     parser.add_argument("--list", action="store_true", help="print all rules as a table")
+    parser.add_argument("--document", action="store_true", help="the same by groups: RULES.md")
     parser.add_argument("--time-limit", type=float, default=TIME_LIMIT, metavar="SECONDS")
     options = parser.parse_args(arguments)
     rules = all_rules()
     if options.list:
+        print(report.table(rules), end="")
+        return 0
+    if options.document:
         print(report.document(rules), end="")
         return 0
     if options.library is None:

@@ -58,8 +58,25 @@ Arrow. A type is a kit.arrow_field.Field: a tree of format strings.
     arrow_take_stream(x)                  takes an object with `__arrow_c_stream__`, and reads it
     arrow_take_schema(x)                  takes an object with `__arrow_c_schema__`
     arrow_take_device(x)                  takes one with `__arrow_c_device_array__` only
+    arrow_iterate(x)                      an iterator of a stream's chunks, each read when asked for
+    arrow_failing_stream(field, chunks, message)
+                                          one whose source fails after these chunks, with an error
+                                          that says the message
+    arrow_device_stream(field, chunks), arrow_failing_device_stream(field, chunks, message)
+                                          objects with `__arrow_c_device_stream__`
+    arrow_take_device_stream(x)           takes one with `__arrow_c_device_stream__` only
     arrow_requests()                      (field, other field, values): types of the same values, of
                                           which `requested_schema` may ask for the second
+
+Bridges, which have both protocols on one object:
+    bridge_tensor(x)                      one with `__dlpack__` for one with `__arrow_c_array__`
+    bridge_array(x)                       one with `__arrow_c_array__` for one with `__dlpack__`
+
+On the kit's simulated device (kit/accelerator.py), which no library but the kit's own has:
+    arrow_far_array(device, values)       an object with `__arrow_c_device_array__`
+    arrow_take_far(device, x)             takes one
+    bridge_far_tensor(device, x), bridge_far_array(device, x)
+                                          the bridges, there
 """
 
 import importlib
@@ -73,6 +90,10 @@ from typing import Any
 from dlpack_conformance.rule import NotApplicable, Rule
 
 
+class NoVerb(NotApplicable, AttributeError):
+    """So that `hasattr` says whether the hooks have a verb."""
+
+
 class Library:
     """Verbs by attribute: `lib.make` is the hook of that name."""
 
@@ -83,7 +104,7 @@ class Library:
         try:
             return getattr(self.hooks, verb)
         except AttributeError:
-            raise NotApplicable(f"the hooks of {self.name} have no {verb}") from None
+            raise NoVerb(f"the hooks of {self.name} have no {verb}") from None
 
     def concerned_by(self, rule: Rule) -> bool:
         """Whether the library speaks the rule's protocol at all."""

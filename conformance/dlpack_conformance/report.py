@@ -56,12 +56,44 @@ def as_json(lib: Library, results: Iterable[tuple[Rule, Result, float]]) -> str:
     return json.dumps({**head, "python": platform.python_version(), "rules": rules}, indent=1)
 
 
+GROUPS = {
+    "DL1": "DLPack, what a tensor says",
+    "DL2": "DLPack, capsules, deleters and who owns what",
+    "DL3": "DLPack, producers: `__dlpack__` and `__dlpack_device__`",
+    "DL4": "DLPack, consumers: `from_dlpack`",
+    "DL5": "DLPack, the C exchange API",
+    "AR1": "Arrow, ArrowSchema",
+    "AR2": "Arrow, ArrowArray",
+    "AR3": "Arrow, ArrowArrayStream",
+    "AR4": "Arrow, the PyCapsule interface",
+    "AR5": "Arrow, the C device data interface",
+    "BR": "objects with both protocols",
+}
+DOCUMENT = """# The rules
+
+`python -m dlpack_conformance --document` prints this file from the code.
+
+Level: *must* and *derived* (it follows from the texts) are errors where they are broken; *should*
+is shown and is none; *may* and *silent* (the texts say nothing) are never judged. Who: *p*
+producer, *c* consumer, *x* who offers the exchange table, *y* who uses one. Since and until:
+versions of the source, the first and the last that has the rule.
+"""
+
+
 def document(rules: Iterable[Rule]) -> str:
-    """A table of all rules, in Markdown."""
-    rows = ["| id | slug | rule | level | who | source | since | until |"]
+    """All rules in Markdown, a table for each group."""
+    rules, parts = list(rules), [DOCUMENT]
+    for prefix, title in GROUPS.items():
+        members = [rule for rule in rules if rule.id.startswith(prefix)]
+        parts.append(f"## {prefix}: {title}\n\n{table(members)}")
+    return "\n".join(parts)
+
+
+def table(rules: Iterable[Rule]) -> str:
+    rows = ["| id | slug | level | who | source | rule | since | until |"]
     rows.append("| --- " * 8 + "|")
     for rule in rules:
-        cells = [rule.id, rule.slug, rule.sentence, rule.level, rule.who, rule.source]
+        cells = [rule.id, rule.slug, rule.level, rule.who, rule.source, rule.sentence]
         cells += [rule.since or "", rule.until or ""]
         rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(rows) + "\n"

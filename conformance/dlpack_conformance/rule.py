@@ -54,7 +54,7 @@ class Rule:
 
     @property
     def slug(self) -> str:
-        return self.check.__name__.replace("_", "-")
+        return self.check.__name__.strip("_").replace("_", "-")
 
     @property
     def sentence(self) -> str:

@@ -111,6 +111,7 @@ def answer(rule: Rule, lib: Library, writer: int, said: IO[str]) -> NoReturn:
             os.dup2(said.fileno(), stream)
         # Under pytest they lead elsewhere.
         sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+        gc.freeze()  # checks collect often, and what the library has imported is much
         result = json.dumps(dataclasses.asdict(judge(rule, lib)))
         os.write(writer, result.encode())
         status = 0
@@ -152,6 +153,7 @@ def fresh(rule: str, name: str, hooks: str | None) -> None:
     no_core_dump()
     lib = load(name, hooks)
     all_rules()
+    gc.freeze()
     print(MARK + json.dumps(dataclasses.asdict(judge(RULES[rule], lib))), flush=True)
 
 

@@ -7,6 +7,7 @@ and no two of one name.
 
 import ast
 import builtins
+import functools
 import importlib
 import inspect
 import itertools
@@ -34,6 +35,7 @@ def script(rule: Rule, lib: Library) -> str:
     verbs = [
         f"    {verb} = {verb if hasattr(lib.hooks, verb) else lacking.__name__}"
         for verb in sorted(made.verbs)
+        if hasattr(lib.hooks, verb) or verb not in made.optional
     ]
     asked = "\n".join(["class lib:", *(verbs or ["    pass"])])
     call = f"print({rule.check.__name__}(lib) or 'the rule holds')"
@@ -49,7 +51,7 @@ def collected(rule: Rule, lib: Library, unused: set[str]) -> tuple["Script", str
     for verb in sorted(made.verbs):
         if hasattr(lib.hooks, verb):
             made.add(lib.hooks, verb)
-        else:
+        elif verb not in made.optional:
             made.add(importlib.import_module(lacking.__module__), lacking.__name__)
     return made, check
 
@@ -68,19 +70,18 @@ class Script:
 
     def __init__(self, unused: set[str]) -> None:
         self.unused = unused  # methods to leave out
-        self.sources: dict[str, Source] = {}
         self.origins: dict[str, str] = {}  # of each name, the module that it is copied from
         self.copied: set[ast.stmt] = set()
         self.imports: set[tuple[str, str | None, str]] = set()
         self.parts: list[str] = []
         self.verbs: set[str] = set()  # what is asked of `lib`
+        self.optional: set[str] = set()  # of these, those that `hasattr` is asked for
         self.methods_defined: set[str] = set()
         self.attributes: set[str] = set()  # and methods, that something uses
 
     def add(self, module: ModuleType, name: str, docstring: bool = False) -> None:
         """The definition of a name, after those that it uses."""
-        source = self.sources.get(module.__name__) or Source(module)
-        self.sources[module.__name__] = source
+        source = source_of(module)
         if name in source.imports:
             where, original = source.imports[name]
             if where.startswith(OURS) and original is not None:
@@ -105,6 +106,7 @@ class Script:
             attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
             self.attributes |= {node.attr for node in attributes}
             self.verbs |= {node.attr for node in attributes if root(node.value) == "lib"}
+            self.optional |= {verb for node in nodes if (verb := optional_verb(node)) is not None}
             self.methods_defined |= {method.name for method in methods(statement)}
             texts.append(source.copy(statement, dropped, docstring))
         if texts:
@@ -118,6 +120,7 @@ class Source:
         self.name = module.__name__
         self.text = inspect.getsource(module)
         self.lines = self.text.splitlines(keepends=True)
+        self.starts = [0, *itertools.accumulate(map(len, self.lines))]  # where each line begins
         self.definitions: dict[str, list[ast.stmt]] = {}
         self.imports: dict[str, tuple[str, str | None]] = {}  # (module, name there)
         for statement in ast.parse(self.text).body:
@@ -132,13 +135,17 @@ class Source:
                 for name in names_defined(statement):
                     self.definitions.setdefault(name, []).append(statement)
 
-    def copy(self, statement: ast.stmt, dropped: list[ast.FunctionDef], docstring: bool) -> str:
+    @functools.cache  # noqa: B019 (a source is kept anyway)
+    def copy(
+        self, statement: ast.stmt, dropped: tuple[ast.FunctionDef, ...], docstring: bool
+    ) -> str:
         """Its text with the comments above it, without these methods, annotations, `@rule`, notes
         to linters and docstrings; that of the statement itself stays if `docstring` says so."""
         # With the empty line above each.
         cuts = [(self.start(method) - 1, self.end(method)) for method in dropped]
         for node in kept_nodes(statement, dropped):
-            cuts += self.annotations(node)
+            if not (isinstance(node, ast.AnnAssign) and is_dataclass(statement)):
+                cuts += self.annotations(node)
             if not (docstring and node is statement):
                 cuts += self.docstring(node)
         begin = self.start(statement)
@@ -185,10 +192,26 @@ class Source:
         """Where it lies in the text; ast counts columns in bytes."""
         assert line is not None
         before = self.lines[line - 1].encode()[:column].decode()
-        return sum(map(len, self.lines[: line - 1])) + len(before)
+        return self.starts[line - 1] + len(before)
 
     def end(self, node: ast.expr | ast.stmt) -> int:
         return self.place(node.end_lineno, node.end_col_offset)
+
+
+source_of = functools.cache(Source)  # each is read once for all rules
+
+
+def is_dataclass(statement: ast.stmt) -> bool:
+    """Its fields are its annotations."""
+    return any(root(d) == "dataclass" for d in getattr(statement, "decorator_list", []))
+
+
+def optional_verb(node: ast.AST) -> str | None:
+    """Of `hasattr(lib, "verb")`."""
+    match node:
+        case ast.Call(ast.Name("hasattr"), [ast.Name("lib"), ast.Constant(str() as verb)]):
+            return verb
+    return None
 
 
 def names_defined(statement: ast.stmt) -> list[str]:
@@ -213,21 +236,24 @@ def root(node: ast.expr) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def methods(statement: ast.stmt, names: set[str] | None = None) -> list[ast.FunctionDef]:
+def methods(statement: ast.stmt, names: set[str] | None = None) -> tuple[ast.FunctionDef, ...]:
     """Of a class, those of these names; by default all that Python does not call by itself."""
     body = statement.body if isinstance(statement, ast.ClassDef) else []
     found = [node for node in body if isinstance(node, ast.FunctionDef)]
     if names is None:
-        return [method for method in found if not method.name.startswith("__")]
-    return [method for method in found if method.name in names]
+        return tuple(method for method in found if not method.name.startswith("__"))
+    return tuple(method for method in found if method.name in names)
 
 
-def kept_nodes(statement: ast.stmt, dropped: list[ast.FunctionDef]) -> list[ast.AST]:
+# Scripts of many rules have many statements in common.
+@functools.cache
+def kept_nodes(statement: ast.stmt, dropped: tuple[ast.FunctionDef, ...]) -> tuple[ast.AST, ...]:
     left_out = {node for method in dropped for node in ast.walk(method)}
-    return [node for node in ast.walk(statement) if node not in left_out]
+    return tuple(node for node in ast.walk(statement) if node not in left_out)
 
 
-def names_used(nodes: list[ast.AST]) -> list[str]:
+@functools.cache
+def names_used(nodes: tuple[ast.AST, ...]) -> list[str]:
     """Without those of annotations and of `@rule`, which are not copied."""
     left_out: set[ast.AST] = set()
     for node in nodes:

@@ -35,19 +35,20 @@ def test_library_is_judged(pytest_run, tmp_path):
     report = tmp_path / "report.xml"
     kept = tmp_path / "xfails.txt"
     kept.write_text("# https://github.com/numpy/numpy/issues/0\nDL146\nDL163 # the same\n")
+    few = ["DL101", "DL110", "DL111", "DL144", "DL146", "DL163"]
     done = pytest_run(
         "--pyargs", "dlpack_conformance", "--dlpack-module", "numpy",
-        "--dlpack-xfails-file", kept, "--junitxml", report,
+        "--dlpack-xfails-file", kept, "--junitxml", report, "-k", " or ".join(few),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-    assert f"collected {COUNT} items" in done.stdout
+    assert f"collected {COUNT} items / {COUNT - len(few)} deselected" in done.stdout
     assert "PASSED" in done.stdout
     assert "descriptor.py::DL101[numpy]" in done.stdout
     # A should that is not kept does not end the run.
     assert "XFAIL" in done.stdout
     cases = xml.etree.ElementTree.parse(report).iter("testcase")
     names = {case.get("name"): case for case in cases}
-    assert len(names) == COUNT
+    assert len(names) == len(few)
     properties = {p.get("name"): p.get("value") for p in names["DL110[numpy]"].iter("property")}
     assert properties == {"level": "silent", "seen": "accepted"}
 

@@ -1,6 +1,6 @@
 """pyarrow: tensors for DLPack, arrays and readers for Arrow."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -43,7 +43,7 @@ def take(x: Any, **keywords: Any) -> Any:
 
 
 def views(array: Any) -> list[Any]:
-    return [array.to_numpy()]
+    return [pyarrow.Tensor.from_numpy(array.to_numpy())]
 
 
 def cpu() -> tuple[int, int]:
@@ -109,6 +109,15 @@ def arrow_stream(field: Field, chunks: Sequence[Sequence[Any]], once: bool = Fal
     return pyarrow.Table.from_batches(batches, schema)
 
 
+def arrow_failing_stream(field: Field, chunks: Sequence[Sequence[Any]], message: str) -> Any:
+    def batches() -> Iterator[Any]:
+        for chunk in chunks:
+            yield pyarrow.RecordBatch.from_struct_array(arrow_array(field, chunk))
+        raise OSError(message)
+
+    return pyarrow.RecordBatchReader.from_batches(pyarrow.schema(Typed(field)), batches())
+
+
 def arrow_device_array(field: Field, values: Sequence[Any]) -> Any:
     return arrow_array(field, values)
 
@@ -129,6 +138,10 @@ def arrow_take(x: Any) -> Any:
 
 def arrow_take_stream(x: Any) -> Any:
     return pyarrow.chunked_array(x)
+
+
+def arrow_iterate(x: Any) -> Iterator[Any]:
+    return iter(pyarrow.RecordBatchReader.from_stream(x))
 
 
 def arrow_take_schema(x: Any) -> Any:
@@ -155,3 +168,11 @@ def arrow_requests() -> list[tuple[Field, Field, list[Any]]]:
         (Field("u"), Field("U"), ["a", None, "c"]),
         (Field("u"), Field("vu"), ["a", None, "c"]),
     ]
+
+
+def bridge_tensor(x: Any) -> Any:
+    return pyarrow.array(x)
+
+
+def bridge_array(x: Any) -> Any:
+    return pyarrow.Array.from_dlpack(x)

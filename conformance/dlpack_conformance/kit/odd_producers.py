@@ -88,9 +88,10 @@ class Copying(Producer):
 class Remote(Producer):
     """On a device whose memory the CPU cannot read; it copies to the CPU when it is asked to."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: int = ONE_API, number: int = 0) -> None:
         super().__init__()
-        self.tensor.device, self.tensor.data = DLDevice(ONE_API, 0), unreadable()
+        self.remote = kind, number
+        self.tensor.device, self.tensor.data = DLDevice(kind, number), unreadable()
 
     def __dlpack__(self, **keywords: Any) -> Any:
         if tuple(keywords.get("dl_device") or ()) != (CPU, 0):
@@ -103,7 +104,7 @@ class Remote(Producer):
         try:
             return super().__dlpack__(**keywords)
         finally:
-            self.tensor.device, self.tensor.data, self.flags = DLDevice(ONE_API, 0), remote, 0
+            self.tensor.device, self.tensor.data, self.flags = DLDevice(*self.remote), remote, 0
 
 
 class Recording(Producer):

@@ -55,7 +55,7 @@ def capsules_of(array: Any) -> list[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a consumer should name one
         for keywords in ({}, {"max_version": (MAJOR, MINOR)}):
-            with contextlib.suppress(BufferError, TypeError):
+            with contextlib.suppress(Exception):  # how it refuses is for another rule
                 found.append(array.__dlpack__(**keywords))
     return found
 
@@ -73,6 +73,8 @@ def names_of(lib: Library, kind: Any) -> list[bytes]:
     axes and the dtype lie: the other names are judged too."""
     names = []
     for capsule in capsules_of(lib.make([1.0, 2.0])):
+        if type(capsule).__name__ != "PyCapsule":
+            continue
         name = PyCapsule_GetName(capsule)
         # Both structures are long enough for this view of the other.
         tensor = kind.from_address(PyCapsule_GetPointer(capsule, name)).dl_tensor
@@ -111,8 +113,14 @@ def one_lasting_name(capsules: list[Any]) -> None:
 
 
 def exports_static_names(lib: Library) -> None:
-    array = lib.make([1.0, 2.0])
-    one_lasting_name([exported(array).capsule for _ in range(1000)])
+    one_lasting_name([view.capsule for view in exported_often(lib.make([1.0, 2.0]), [])])
+
+
+def exported_often(array: Any, views: list[Imported]) -> list[Imported]:
+    """1000 tensors, in the list: if an export fails, its caller has the others still."""
+    for _ in range(1000):
+        views.append(exported(array))
+    return views
 
 
 def renames_to_static_names(lib: Library) -> None:
@@ -139,8 +147,8 @@ def watched(array: Any) -> list[Watched]:
 
 
 def lost_bytes(array: Any) -> int:
-    """By each export that nobody takes."""
-    return leaks(lambda: exported(array))
+    """By the exports of each kind that nobody takes."""
+    return leaks(lambda: capsules_of(array))
 
 
 @rule("DL205", "must", "Python specification, Implementation", "p")
@@ -245,9 +253,10 @@ def note_name(x: Producer, names: list[bytes]) -> None:
 def rename_before_delete(lib: Library) -> None:
     """When a consumer calls the deleter, the capsule is renamed already: else its destructor would
     call it too."""
-    for keywords in ({}, {"copy": True}):
+    for keywords, code in (({}, FLOAT), ({"copy": True}, FLOAT), ({}, 200)):
         for legacy in (True, False):
             x, names = Producer(legacy=legacy), list[bytes]()
+            x.tensor.dtype.code = code  # an unknown one is refused
             x.on_delete = functools.partial(note_name, x, names)
             with contextlib.suppress(NotApplicable):
                 attempt(lib, x, **keywords)
@@ -364,11 +373,12 @@ def deleter_not_early(lib: Library) -> None:
         x, array = pairs.pop()
         arrays = views_of(lib, array)
         del array
-        contents = [str(view) for view in arrays]
+        contents = [lib.to_list(view) for view in arrays]
         while arrays:
             del arrays[0], contents[0]
             gc.collect()
-            equal("views, after an array is gone,", contents, [str(view) for view in arrays])
+            left = [lib.to_list(view) for view in arrays]
+            equal("views, after an array is gone,", contents, left)
 
 
 @rule("DL217", "derived", "dlpack.h, DLManagedTensorVersioned.deleter (deletes self)", "c")
@@ -402,6 +412,12 @@ def struct_untouched_after_delete(lib: Library) -> None:
         x, array = pairs.pop()
         del array
         wait_until_deleted(x)
+    for legacy in (True, False):
+        with contextlib.suppress(NotApplicable):
+            x = OnePage(legacy=legacy)
+            x.tensor.dtype.code = 200
+            attempt(lib, x)
+            gc.collect()
 
 
 @rule("DL219", "must", "dlpack.h, DLManagedTensorVersioned.deleter (can be NULL)", "c")
@@ -417,7 +433,11 @@ def deleter_null_not_called(lib: Library) -> None:
 @rule("DL220", "must", "dlpack.h, DLManagedTensorVersioned.manager_ctx", "c")
 def ctx_null(lib: Library) -> None:
     """manager_ctx may be NULL or anything: it is not read, and the deleter called as ever."""
-    for x, _array in taken(lib):
+    try:
+        pairs = taken(lib)
+    except NotApplicable:
+        pairs = taken(lib, manager_ctx=1)
+    for x, _array in pairs:
         for ctx in (None, unreadable(), 1):
             again = Producer(legacy=x.legacy)
             again.manager_ctx = ctx
@@ -437,17 +457,36 @@ class Compared(Producer):
 
     def bytes_of(self, managed: Any) -> bytes:
         size = 8 * len(self.shape)
-        arrays = (self.tensor.shape, self.tensor.strides)
+        arrays = [array for array in (self.tensor.shape, self.tensor.strides) if array]
         return bytes(managed) + b"".join(ctypes.string_at(array, size) for array in arrays)
 
     def compare(self, managed: Any) -> None:
         self.changed = self.changed or self.bytes_of(managed) != self.given
 
 
+class ComparedWithoutStrides(Compared):
+    """A consumer may want to fill them in."""
+
+    def __init__(self, *, legacy: bool) -> None:
+        super().__init__(legacy=legacy)
+        self.version, self.tensor.strides = (1, 1), None
+
+
+class ComparedWithOffset(Compared):
+    """A consumer may want to add it to the address."""
+
+    def __init__(self, *, legacy: bool) -> None:
+        super().__init__([1.0, 2.0, 3.0], shape=[2], offset=1, legacy=legacy)
+        self.tensor.data, self.tensor.byte_offset = self.address, 4
+
+
 @rule("DL221", "derived", "dlpack.h, DLManagedTensorVersioned (borrowing)", "c")
 def struct_not_modified(lib: Library) -> None:
     """A consumer does not write to the managed tensor, nor to its shape and strides."""
     pairs = taken(lib, Compared)
+    for kind in (ComparedWithoutStrides, ComparedWithOffset):
+        with contextlib.suppress(NotApplicable):
+            pairs += taken(lib, kind)
     while pairs:
         x, array = pairs.pop()
         x.compare(x.managed[-1])
@@ -462,9 +501,10 @@ def struct_not_modified(lib: Library) -> None:
 def overwrite_freed(lib: Library) -> Any:
     """Others that take the place of what is freed."""
     gc.collect()
-    return [lib.make([9.0, 9.0, 9.0, 9.0], shape=[4]) for _ in range(100)], [
-        bytes([size]) * size for size in range(8, 200) for _ in range(10)
-    ]
+    arrays = [lib.make([9.0, 9.0, 9.0, 9.0], shape=[4]) for _ in range(100)]
+    capsules = [capsules_of(array) for array in arrays]
+    content = [bytes([size]) * size for size in range(8, 200) for _ in range(10)]
+    return arrays, capsules, content
 
 
 def orphans(lib: Library) -> list[Imported]:
@@ -515,12 +555,15 @@ def source_outlives(lib: Library) -> None:
         write_first(lib, array)
         equal("the source, while it is shared,", [first, 2.0], lib.to_list(array))
         view.delete()
+        equal("the source, when the result is gone,", [first, 2.0], lib.to_list(array))
         write_first(lib, array)
         equal("the source, when the result is gone,", [first, 2.0], lib.to_list(array))
 
 
 def result_outlives(lib: Library) -> None:
-    for x, array in taken(lib):
+    pairs = taken(lib)
+    while pairs:
+        x, array = pairs.pop()
         expected, before = x.to_list(), x.content
         after: list[bytes] = []
         x.on_delete = lambda x=x, after=after: after.append(
@@ -529,6 +572,7 @@ def result_outlives(lib: Library) -> None:
         x.capsules.clear()
         equal("the result, without the source,", expected, lib.to_list(array))
         del array
+        wait_until_deleted(x)
         equal("the source's memory, when the result is gone,", [before] * len(after), after)
 
 
@@ -591,9 +635,9 @@ def deleter_after_finalize(lib: Library) -> None:
 @rule("DL229", "derived", "Python specification, Implementation", "p")
 def many_exports(lib: Library) -> None:
     """Many exports of one array live side by side, each with its own managed tensor."""
-    count = 1000
+    views: list[Imported] = []
     array = lib.make([1.0, 2.0, 3.0])
-    views = [exported(array) for _ in range(count)]
+    count = len(exported_often(array, views))
     equal("managed tensors", count, len({view.managed_address for view in views}))
     for view in views:
         view.take()
@@ -668,8 +712,11 @@ def imports_on_threads(lib: Library) -> None:
     producers: list[Producer] = []
     in_threads(work)
     gc.collect()
-    if max(len(x.deleted) for x in producers) > 1:
-        raise Broken("one call of each deleter", "more")
+    for x in producers:
+        end = time.monotonic() + 1
+        while not x.deleted and not x.untaken() and time.monotonic() < end:
+            time.sleep(0.01)  # consumers may do it on a thread
+        equal("calls of each deleter", len(x.capsules), len(x.deleted) + x.untaken())
 
 
 @rule("DL230", "derived", "Python specification, Semantics", "pc", fresh=True)

@@ -49,6 +49,11 @@ def decorator(how):
     return with_rule
 
 
+def alike(rules, why):
+    """Rules beside a mutant's, which fail for one reason: `@exports("DL101", **alike(...))`."""
+    return dict.fromkeys(rules.split(), why)
+
+
 @decorator
 def mutant(change):
     """The function plants the fault, in `kit.reference` or `hooks.kit_reference`."""

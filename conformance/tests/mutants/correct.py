@@ -1,15 +1,21 @@
 """Libraries that keep every rule in another way than the kit's own."""
 
+import ctypes
 import math
+import weakref
 
-from dlpack_conformance.abi.dlpack import DTYPES, MINOR, SUBBYTE_PADDED
+from dlpack_conformance.abi.capsule import Py_DecRef, Py_IncRef
+from dlpack_conformance.abi.dlpack import DTYPES, MINOR, SUBBYTE_PADDED, DLManagedTensorVersioned
 from dlpack_conformance.hooks import kit_reference as hooks
 from dlpack_conformance.kit import reference
 from dlpack_conformance.kit.memory import aligned
+from dlpack_conformance.kit.table import make_table
 from dlpack_conformance.kit.values import row_major
 from dlpack_conformance.rule import NotApplicable
 
 from mutants import exports, mutant, reads
+from mutants.exchange import finds, gives, says_stream, tables, takes
+from mutants.intake import asks, gets
 
 
 @exports(None)
@@ -70,17 +76,107 @@ def arrays_have_one_axis_without_gaps():
 def producer_has_legacy_tensors_only():
     export = reference.Array.__dlpack__
 
-    def planted(self, *, stream=None):
-        return export(self, stream=stream)
+    def planted(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        return export(self, stream=stream, dl_device=dl_device, copy=copy)
 
     reference.Array.__dlpack__ = planted
 
 
-@mutant(None)
-def consumer_asks_for_legacy_tensors_only():
-    def planted(x):
-        imported = reference.Imported(x.__dlpack__())
-        imported.take()
-        return reference.read(imported, reference.Owner(imported))
+# Consumers
 
-    hooks.from_dlpack = planted
+
+@asks(None)
+def copies_are_the_consumers(from_dlpack, x, *, device=None, copy=None):
+    if device is not None or copy is not True:
+        return from_dlpack(x, device=device, copy=copy)
+    return from_dlpack(x).copied()
+
+
+@asks(None)
+def there_is_no_other_device(from_dlpack, x, *, device=None, copy=None):
+    if device is not None:
+        raise BufferError("device must be None")
+    return from_dlpack(x, copy=copy)
+
+
+@gets(None)
+def keywords_are_left_out_one_by_one(x, **keywords):
+    try:
+        return x.__dlpack__(**keywords)
+    except TypeError:
+        if "max_version" not in keywords or keywords.get("copy") is False:
+            raise
+        del keywords["max_version"]
+        return x.__dlpack__(**keywords)
+
+
+@gets(None)
+def stream_is_said_to_be_none(x, **keywords):
+    return x.__dlpack__(**{"stream": None} | keywords)
+
+
+@asks(None)
+def copies_that_were_ruled_out_are_a_valueerror(from_dlpack, x, *, device=None, copy=None):
+    try:
+        return from_dlpack(x, device=device, copy=copy)
+    except BufferError as error:
+        if device is None or copy is not False:
+            raise
+        raise ValueError(str(error)) from error
+
+
+@finds(None)
+def tables_are_not_used(table_of, kind):
+    return None
+
+
+KNOWN = weakref.WeakKeyDictionary()
+
+
+@finds(None)
+def table_is_remembered_as_long_as_its_type(table_of, kind):
+    if kind not in KNOWN:
+        KNOWN[kind] = table_of(kind)
+    return KNOWN[kind]
+
+
+# Tables
+
+
+@mutant(None)
+def there_is_no_table():
+    del reference.Array.__dlpack_c_exchange_api__
+
+
+@tables(None)
+def nothing_is_lent():
+    return {"lend": None}
+
+
+@tables(None)
+def an_older_table_is_there_too():
+    return {"prev_api": ctypes.addressof(make_table(**reference.API, version=(1, 2)))}
+
+
+@says_stream(None)
+def work_stream_is_null_where_there_is_none(correct, kind, number, out):
+    out[0] = reference.STREAMS.get(kind)
+
+
+@gives(None)
+def byte_offset_of_the_table_leads_to_the_first_element(correct, x, out):
+    correct(x, out)
+    tensor = DLManagedTensorVersioned.from_address(out[0]).dl_tensor
+    if tensor.data:
+        tensor.data, tensor.byte_offset = tensor.data - 16, 16
+
+
+@takes(None)
+def object_is_a_copy(correct, managed, out):
+    correct(managed, out)
+    array = ctypes.cast(out[0], ctypes.py_object).value
+    copy = array.copied()
+    copy.readonly = array.readonly
+    Py_IncRef(copy)
+    Py_DecRef(array)
+    out[0] = id(copy)

@@ -30,7 +30,7 @@ from dlpack_conformance.kit import reference
 from dlpack_conformance.kit.memory import aligned
 from dlpack_conformance.kit.values import pack, row_major
 
-from mutants import exports, flags, mutant, reads, takes
+from mutants import alike, exports, flags, mutant, reads, takes
 
 FLOAT8, FLOAT6, FLOAT4 = range(7, 15), (15, 16), 17
 
@@ -59,7 +59,12 @@ def codes(array):
 # Version
 
 
-@exports("DL101", DL102="no version has the content")
+@exports(
+    "DL101",
+    DL102="no version has the content",
+    **alike("DL305 DL306", "major"),
+    **alike("DL537 DL546", "its version"),
+)
 def version_is_left_zero(export):
     if hasattr(export.managed, "version"):
         export.managed.version.major = export.managed.version.minor = 0
@@ -82,7 +87,7 @@ def on_major_mismatch(do):
     reference.read = planted
 
 
-@mutant("DL103")
+@mutant("DL103", DL214="a refusal")
 def other_major_is_not_deleted():
     def refuse(imported, owner):
         imported.taken = False
@@ -91,7 +96,7 @@ def other_major_is_not_deleted():
     on_major_mismatch(refuse)
 
 
-@mutant("DL104")
+@mutant("DL104", DL534="by the table too")
 def axes_of_another_major_are_read():
     def refuse(imported, owner):
         raise BufferError(f"another major version, {imported.tensor.ndim} axes")
@@ -99,7 +104,7 @@ def axes_of_another_major_are_read():
     on_major_mismatch(refuse)
 
 
-@mutant("DL105", DL104="all is read")
+@mutant("DL105", DL104="all is read", DL415="it is taken", DL534="by the table too")
 def other_major_is_read():
     def read(imported, owner):
         dtype = reference.dtype_name(*imported.dtype)
@@ -125,7 +130,7 @@ def unknown_code_is_an_int(seen):
         seen.tensor.dtype.code = INT
 
 
-@mutant("DL108")
+@mutant("DL108", DL426="called the CPU")
 def unknown_device_is_the_cpu():
     from_dlpack, read = hooks.from_dlpack, reference.read
 
@@ -152,28 +157,28 @@ def unknown_device_is_the_cpu():
 # Flags
 
 
-@flags("DL109")
+@flags("DL109", DL519="not by the table")
 def flag_17_is_set(flags, array):
     return flags | 1 << 17
 
 
-@flags("DL111")
+@flags("DL111", DL519="not by the table")
 def readonly_is_not_said(flags, array):
     return flags & ~READ_ONLY
 
 
-@flags("DL112")
+@flags("DL112", DL519="not by the table")
 def readonly_is_said_of_all_that_is_shared(flags, array):
     return flags if flags & IS_COPIED else flags | READ_ONLY
 
 
-@reads("DL114")
+@reads("DL114", DL535="by the table too")
 def readonly_is_written(seen):
     if seen.versioned:
         seen.managed.flags &= ~READ_ONLY
 
 
-@reads("DL115")
+@reads("DL115", DL535="by the table too")
 def readonly_is_refused(seen):
     if seen.flags & READ_ONLY:
         raise BufferError("it is read-only")
@@ -184,7 +189,7 @@ def copied_is_not_said(flags, array):
     return flags & ~IS_COPIED
 
 
-@flags("DL117")
+@flags("DL117", DL519="not by the table")
 def copied_is_said_of_all(flags, array):
     return flags | IS_COPIED
 
@@ -201,7 +206,7 @@ def copy_is_given_twice():
     reference.Array.copied = planted
 
 
-@mutant("DL118", DL119="the flag of the source")
+@mutant("DL118", DL119="the flag of the source", **alike("DL311 DL319 DL409", "shared"))
 def copy_shares():
     reference.Array.copied = lambda self: self
 
@@ -228,7 +233,7 @@ def subbyte_is_a_byte_each(export):
         export.managed.dl_tensor.data = aligned(bytes(codes(export.array)))
 
 
-@takes("DL120", DL122="values")
+@takes("DL120", DL122="values", DL429="values")
 def subbyte_is_read_as_a_byte_each(array):
     if DTYPES[array.dtype][1] < 8:
         content = ctypes.string_at(array.address, math.prod(array.shape))
@@ -241,7 +246,7 @@ def high_nibble_is_first(export):
         export.managed.dl_tensor.data = aligned(swap_nibbles(packed_bytes(export.array)))
 
 
-@takes("DL122", DL120="values")
+@takes("DL122", DL120="values", DL429="values")
 def high_nibble_is_read_first(array):
     if array.dtype == "float4_e2m1fn":
         array.address = aligned(swap_nibbles(packed_bytes(array)))
@@ -292,7 +297,7 @@ def bool_has_1_bit(export):
         export.managed.dl_tensor.dtype.bits = 1
 
 
-@reads("DL128", DL166="bools are no bools")
+@reads("DL128", DL166="bools are no bools", DL429="dtype")
 def bool_is_taken_as_uint8(seen):
     if seen.dtype == (BOOL, 8, 1):
         seen.tensor.dtype.code = UINT
@@ -312,19 +317,19 @@ def imaginary_first(array):
     return b"".join(parts[i ^ 1] for i in range(len(parts)))
 
 
-@exports("DL130", DL166="complex")
+@exports("DL130", DL166="complex", DL519="a copy each")
 def imaginary_part_is_first(export):
     if export.array.dtype.startswith("complex") and math.prod(export.array.shape):
         export.managed.dl_tensor.data = aligned(imaginary_first(export.array))
 
 
-@takes("DL130", DL166="complex")
+@takes("DL130", DL166="complex", DL429="values")
 def imaginary_part_is_read_first(array):
     if array.dtype.startswith("complex") and math.prod(array.shape):
         array.address = aligned(imaginary_first(array))
 
 
-@reads("DL130", DL166="complex")
+@reads("DL130", DL166="complex", DL429="dtype")
 def complex_bits_are_those_of_a_part(seen):
     if seen.tensor.dtype.code == COMPLEX and seen.tensor.dtype.bits == 64:
         seen.tensor.dtype.bits = 128
@@ -336,7 +341,7 @@ def bfloat16_is_a_float(export):
         export.managed.dl_tensor.dtype.code = FLOAT
 
 
-@reads("DL131")
+@reads("DL131", DL429="dtype")
 def bfloat16_is_taken_as_a_float(seen):
     if seen.dtype == (BFLOAT, 16, 1):
         seen.tensor.dtype.code = FLOAT
@@ -364,7 +369,7 @@ def bits_are_rounded_up(seen):
         seen.tensor.dtype.bits = max(8, 1 << (seen.tensor.dtype.bits - 1).bit_length())
 
 
-@mutant("DL135")
+@mutant("DL135", DL517="by the table too")
 def swapped_bytes_are_shared():
     odd = hooks.odd
     swapped = struct.unpack("<2f", struct.pack(">2f", 1.0, 2.0))
@@ -380,7 +385,10 @@ def opaque_handle_is_an_int(seen):
 # Device
 
 
-@mutant("DL137")
+@mutant(
+    "DL137",
+    **alike("DL315 DL316 DL317 DL318 DL319 DL406 DL529 DL537", "another device"),
+)
 def device_id_is_minus_1():
     def device(self):
         return (CPU, -1)
@@ -476,6 +484,11 @@ def strides_of_no_axes_are_read(seen):
     DL158="its elements",
     DL162="its elements",
     DL166="its elements",
+    **alike(
+        "DL206 DL222 DL229 DL230 DL311 DL315 DL318 DL319 DL322 DL327 DL329 DL330 DL331 DL332",
+        "elements",
+    ),
+    **alike("DL518 DL529 DL536 DL537 DL546", "its shape"),
 )
 def shape_counts_bytes(export):
     bits = DTYPES[export.array.dtype][1]
@@ -585,7 +598,7 @@ def strides_count_bytes(export):
             export.managed.dl_tensor.strides[axis] = stride * itemsize(export.array)
 
 
-@takes("DL158", DL160="strided too", DL161="strided too", DL162="strided too")
+@takes("DL158", DL160="strided too", DL161="strided too", DL162="strided too", DL429="strided too")
 def strides_are_read_as_bytes(array):
     if not contiguous(array):
         array.strides = [int(stride / itemsize(array)) for stride in array.strides]
@@ -611,7 +624,7 @@ def stride_of_extent_one_is_asked_for(seen):
         raise BufferError("it is strided")
 
 
-@takes("DL161", DL158="strided too")
+@takes("DL161", DL158="strided too", DL429="strided too")
 def strides_are_forgotten(array):
     if min(array.strides, default=0) >= 0:
         array.strides = row_major(array.shape)
@@ -640,7 +653,7 @@ def reach_of_strides_wraps(seen):
 # Exchange
 
 
-@mutant("DL165")
+@mutant("DL165", **alike("DL316 DL317 DL318 DL342 DL406", "another device"))
 def device_is_announced_as_another():
     reference.Array.__dlpack_device__ = lambda self: (2, 0)
 
@@ -651,7 +664,7 @@ def int8_is_uint8(export):
         export.managed.dl_tensor.dtype.code = UINT
 
 
-@reads("DL166")
+@reads("DL166", DL429="dtype")
 def int8_is_taken_as_uint8(seen):
     if seen.dtype == (INT, 8, 1):
         seen.tensor.dtype.code = UINT
