@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{any::Any, mem, thread};
 
 /// The result of `work`, or the message of its panic. After a panic, the state that `work` used must only be dropped.
+#[inline]
 pub(crate) fn fenced<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(words_of)
 }

@@ -1,8 +1,46 @@
-"""Frames of pandas of which some columns are read, and others need not be convertible."""
+"""Frames of pandas: their numbers, their names, and columns that need not be convertible."""
 
 import sys
 from collections.abc import Sequence
 from typing import Any
+
+#: pyarrow's conversion of more values than this costs less than what it saves.
+_FEW_VALUES = 100_000
+
+
+def numbers(frame: Any, names: Sequence[str] | None, takes_nan: bool) -> Any:
+    """The values of a small frame of pandas, if all its columns have one dtype of NumPy's numbers.
+
+    In the order of `names`, or of its columns. None of other data, of values that are null in Arrow
+    unless `takes_nan`, and of names and an index that pyarrow might refuse.
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is None or type(frame) is not pandas.DataFrame:
+        return None
+    rows, width = frame.shape
+    # One column is shared, and a frame without rows costs nothing to share.
+    if not 0 < rows * width <= _FEW_VALUES or (width if names is None else len(names)) < 2:
+        return None
+    labels = frame.columns.to_numpy().tolist()
+    if set(map(type, labels)) != {str} or len(set(labels)) < len(labels):
+        return None
+    numpy = sys.modules["numpy"]  # pandas imports it
+    # Of integers beside floats, to_numpy() rounds the large ones.
+    dtypes = set(frame.dtypes.tolist())
+    if len(dtypes) > 1 or not all(map(_is_numpy_number, [*dtypes, frame.index.dtype])):
+        return None
+    values = frame.to_numpy()
+    if names is not None:
+        if len(set(names)) < len(names) or not set(names) <= set(labels):
+            return None
+        values = values[:, [labels.index(name) for name in names]]
+    is_null = not takes_nan and values.dtype.kind == "f" and numpy.isnan(values).any()
+    return None if is_null else values
+
+
+def _is_numpy_number(dtype: Any) -> bool:
+    is_numpy = isinstance(dtype, sys.modules["numpy"].dtype)
+    return is_numpy and dtype.kind in "iuf" and dtype.isnative
 
 
 def narrowed(frame: Any, names: Sequence[str]) -> Any:
@@ -63,7 +101,8 @@ def explained(data: Any, error: Exception) -> Exception:
 
     Of another column that does not convert a note says the way out.
     """
-    frame = data.to_frame(name=data.name) if _is_pandas_series(data) else data
+    is_series = _is_pandas_series(data)
+    frame = data.to_frame(name=data.name) if is_series else data
     if not is_pandas_frame(frame):
         return error
     columns = [(name, frame.iloc[:, at]) for at, name in enumerate(frame.columns)]
@@ -77,13 +116,16 @@ def explained(data: Any, error: Exception) -> Exception:
             pass
         except (ArithmeticError, NotImplementedError, TypeError, ValueError):
             if not any(map(_is_large, column)):
-                ways.append(_way_of(name, column) if at < len(columns) else _WAY_OF_LEVEL)
+                way = _way_of_series(column) if is_series else _way_of(name, column)
+                ways.append(way if at < len(columns) else _WAY_OF_LEVEL)
                 continue
         else:
             continue
         told = "a column without a name" if name is None else f'column "{name}"'
         return OverflowError(f"{told} has integers that int64 does not hold: {_way_out(column)}")
-    if ways and frame is data and ways[0] not in getattr(error, "__notes__", ()):
+    if not frame.columns.is_unique:
+        ways.append(_WAY_OF_NAMES)
+    if ways and ways[0] and ways[0] not in getattr(error, "__notes__", ()):
         error.add_note(ways[0])
     return error
 
@@ -94,14 +136,27 @@ _CONVERTED = {
     "float": '.astype("float64") has its values, and ',
     "object": '.astype("str") makes texts of its values, and ',
 }
+_WAY_OF_NAMES = "x.loc[:, ~x.columns.duplicated()] has the first column of each name"
 _WAY_OF_LEVEL = "x.reset_index(drop=True) leaves the index out"
+
+
+def _conversion_of(column: Any) -> str:
+    kind = str(column.dtype)
+    return next((made for known, made in _CONVERTED.items() if kind.startswith(known)), "")
 
 
 def _way_of(name: Any, column: Any) -> str:
     """What converts a column, if anything does, and what leaves it out."""
-    kind = str(column.dtype)
-    made = next((made for known, made in _CONVERTED.items() if kind.startswith(known)), "")
+    made = _conversion_of(column)
     return f"{made and f'x[{name!r}]'}{made}x.drop(columns=[{name!r}]) leaves it out"
+
+
+def _way_of_series(column: Any) -> str:
+    """What converts a series, if anything does."""
+    if column.dtype.kind == "c":
+        return "asdlpack(x.to_numpy()) is a tensor of it"
+    made = _conversion_of(column).removesuffix(", and ")
+    return made and f"x{made}"
 
 
 def _is_large(value: Any) -> bool:

@@ -68,7 +68,8 @@ def taker(framework: Framework) -> Callable[[Tensor], Any]:
         return to_jax
     if framework == "numpy":
         return to_numpy()
-    return import_module("torch").from_dlpack  # type: ignore[no-any-return]
+    torch = sys.modules.get("torch") or import_module("torch")
+    return torch.from_dlpack  # type: ignore[no-any-return]
 
 
 def _name_of(function: Callable[[Tensor], Any]) -> Framework | None:

@@ -192,12 +192,19 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         is_loader = isinstance(source, Loader)
         self.loader: Loader[Any] = source if is_loader else Loader(source, **options)
         self.loader._options.with_copy_for("torch")
-        self._notice = _Notice()
+        self._notice = self._given_notice()
         self.loader._listen(self._notice)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
         self.loader._listen(self._notice)
+
+    def _given_notice(self) -> "_Notice":
+        """That of all datasets of the loader: the workers of one of them go on from its state."""
+        if self.loader._notice is None:
+            self.loader._notice = _Notice()
+        notice: _Notice = self.loader._notice
+        return notice
 
     def __iter__(self) -> Iterator[Batch_co]:
         if _is_collated(inspect.currentframe()):
@@ -251,7 +258,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
 
 #: Bytes of what may be told, after compression: a state with the names of some 10,000 columns.
 _LIMIT = 2**17
-#: DataLoaders of one dataset, at most, whose workers agree on what they were told.
+#: DataLoaders of one loader, at most, whose workers agree on what they were told.
 _GROUPS = 64
 #: Bytes before that: five integers, and of each DataLoader four more.
 _HEADER = 8 * (5 + 4 * _GROUPS)
@@ -513,6 +520,15 @@ def _tried(batches: Iterator[Any], undo: Callable[[], None]) -> Iterator[Any]:
         raise
 
 
+class _EpochDataset(BatchDataset[Any]):
+    """What an `EpochLoader` reads, which tells its workers each epoch."""
+
+    def _given_notice(self) -> _Notice:
+        notice = _Notice()
+        notice.is_counted = True
+        return notice
+
+
 class EpochLoader(DataLoader[Any]):  # type: ignore[misc]  # Any to mypy
     """A DataLoader that counts epochs for its workers."""
 
@@ -552,7 +568,7 @@ def data_loader(loader: Loader[Any], num_workers: int, options: dict[str, Any]) 
     if num_workers > 0:
         loader._with_words()  # or each worker would read the words again
         options = {"multiprocessing_context": "spawn"} | options
-    dataset = BatchDataset(loader)
+    dataset = _EpochDataset(loader)
     is_torchs = loader._options.framework is None or loader._options.framework == "torch"
     options |= {"batch_size": None, "collate_fn": _converted if is_torchs else _as_made}
     return EpochLoader(dataset, num_workers=num_workers, **options)

@@ -1,8 +1,13 @@
 """What a hint names exists where it is said, and works."""
 
 import decimal
+import re
 from fractions import Fraction
+from functools import partial
+from types import SimpleNamespace
 
+import duckdb
+import ml_dtypes
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -16,6 +21,7 @@ from arrow_dlpack import (
     Categories,
     Dense,
     Loader,
+    Mix,
     Pad,
     asdlpack,
     from_dlpack,
@@ -915,3 +921,224 @@ def test_a_scalar_of_pyarrow_is_a_tensor_by_its_value():
     for call in (from_dlpack, asdlpack):
         assert "numpy.asarray(x.as_py())" in refusal(call, pa.scalar(1))
     assert pa.array(from_dlpack(np.asarray(pa.scalar(1).as_py()))).to_pylist() == [1]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "bool"])
+def test_decimals_with_a_dtype_of_integers_are_floats_or_cast_first(dtype):
+    whole = pa.array([decimal.Decimal("2.00"), decimal.Decimal("-1.00")])
+    column = [whole, pa.array([whole.to_pylist()])]
+    for call in (
+        partial(to_tensor, whole, dtype=dtype),
+        partial(to_tensor, pa.table({"x": whole}), dtype=dtype),
+        partial(ragged, column[1], dtype=dtype),
+        partial(features, whole, dtype=dtype),
+        partial(features, whole, columns={"x": Cast(dtype)}),
+        partial(label, whole, Cast(dtype)),
+    ):
+        words = refusal(call)
+        assert "decimals become floats: " in words
+        assert "cast it to integers first, which pyarrow.compute.cast does" in words
+    assert to_tensor(pc.cast(whole, "int32")).tolist() == [2, -1]
+    with pytest.raises(pa.ArrowInvalid):
+        pc.cast(DECIMALS, "int32")
+    assert "of floats, such as float64" in refusal(to_tensor, whole, out=np.empty(2, "int32"))
+
+
+def test_a_dtype_that_nothing_becomes_is_rounded_to_by_what_has_it():
+    torch = pytest.importorskip("torch")
+    for dtype in "float8_e5m2", "float4_e2m1fn":
+        words = refusal(to_tensor, pa.array([1.0]), dtype=dtype)
+        assert "x.to(torch.float8_e5m2) and NumPy's x.astype(ml_dtypes.float4_e2m1fn) do" in words
+    single = to_tensor(pa.array([1.0]), dtype="float32")
+    assert np.asarray(single).astype(ml_dtypes.float4_e2m1fn).tolist() == [1]
+    assert to_tensor(pa.array([1.0]), dtype="float32", framework="torch").to(
+        torch.float8_e5m2
+    ).tolist() == [1]
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float6_e2m3fn", "float4_e2m1fn"])
+@pytest.mark.parametrize(
+    ("other", "common"),
+    [("float64", "float64"), ("float16", "float32"), ("int8", "float32"), ("bool", "float32"),
+     ("int64", "float64")],
+)  # fmt: skip
+def test_small_floats_beside_other_numbers_are_floats_that_hold_them(name, other, common):
+    stored = pa.array([0, 2], "uint8")
+    small = pa.ExtensionArray.from_storage(pa.opaque(pa.uint8(), name, "dlpack"), stored)
+    values = stored.to_numpy().view(getattr(ml_dtypes, name)).astype("float64")
+    table = pa.table({"x": small, "y": pa.array([0, 1]).cast(other)})
+    tensor = to_tensor(table)
+    assert str(tensor.dtype) == common
+    assert tensor.tolist() == [[values[0], 0], [values[1], 1]]
+
+
+def test_intervals_of_pandas_become_tables_of_their_ends():
+    series = pd.Series(pd.interval_range(0, 2))
+    frame = pd.DataFrame({"a": series, "b": [1, 2]})
+    (way,) = re.findall("in pandas (.*) has their ends", refusal(to_tensor, series))
+    made = eval(way, {"pandas": pd, "x": series})
+    assert to_tensor(made).tolist() == [[0, 1], [1, 2]]
+    (way,) = re.findall("in pandas (.*) has their ends", refusal(to_tensor, frame))
+    assert to_tensor(eval(way, {"x": frame})).tolist() == [[1, 0, 1], [2, 1, 2]]
+    (way,) = re.findall("in pyarrow (.*), or x itself", refusal(to_tensor, pa.array(series)))
+    assert to_tensor(eval(way, {"x": pa.array(series)})).tolist() == [[0, 1], [1, 2]]
+    (batch,) = Loader(frame, columns=["a.left", "b"])
+    assert batch["a.left"].tolist() == [0, 1]
+
+
+def test_codes_of_structs_are_no_categories():
+    frame = pd.DataFrame({"a": pd.cut([1, 2, 3], 2), "b": [1, 2, 3]})
+    words = refusal(list, Loader(frame))
+    assert "physical=True" in words
+    assert "Categories" not in words
+    (batch,) = Loader(frame, physical=True)
+    assert batch["a"].tolist() == [0, 0, 1]
+
+
+def test_a_table_that_has_no_columns_by_name_says_what_has_them():
+    relation = duckdb.sql("select [1, 2] as x, 1 as y")
+    reader = pa.table({"x": [[1, 2]]}).to_reader()
+    for call, what in ((ragged, "ragged"), (partial(to_tensor, pad=0), "pad=")):
+        way = f'{what} takes one column, and this is a table: pass x.to_arrow_table()["x"] for one'
+        assert refusal(call, relation) == way
+        assert call(relation.to_arrow_table()["x"])[0].tolist() in ([1, 2], [[1, 2]])
+    assert 'pass x.read_all()["x"]' in refusal(ragged, reader)
+    assert 'pass table["x"]' in refusal(ragged, pl.DataFrame({"x": [[1, 2]]}))
+
+
+def test_memory_of_bfloat16_that_takes_a_result_is_that_of_torch():
+    torch = pytest.importorskip("torch")
+    words = refusal(to_tensor, pa.array([1.5]), out=np.zeros(1, ml_dtypes.bfloat16))
+    assert "pass one like torch.empty(shape, dtype=torch.bfloat16)" in words
+    out = torch.empty(1, dtype=torch.bfloat16)
+    assert to_tensor(pa.array([1.5]), out=out) is out
+    assert out.tolist() == [1.5]
+
+
+@pytest.mark.parametrize("values", [[1, None], [1.5, None], [True, None], [1, 2]])
+def test_arrays_of_pandas_become_tensors_by_arrow(values):
+    array = pd.array(values)
+    for call in (from_dlpack, asdlpack):
+        assert "pyarrow.array(x) makes Arrow data of it, with nulls" in refusal(call, array)
+    assert to_tensor(pa.array(array), nulls=0).tolist() == [value or 0 for value in values]
+
+
+def test_sparse_arrays_of_pandas_have_all_their_values():
+    array = pd.arrays.SparseArray([0, 1])
+    assert "pyarrow.array(x.to_dense()) makes an array" in refusal(to_tensor, array)
+    assert to_tensor(pa.array(array.to_dense())).tolist() == [0, 1]
+
+
+def test_runs_are_decoded_by_what_is_named():
+    runs = pc.run_end_encode(pa.array([1.5, 1.5, None]))
+    for column in (runs, pa.chunked_array([runs, runs])):
+        assert "pyarrow.compute.run_end_decode(x) has its values" in refusal(to_tensor, column)
+        table = pa.table({"a": column})
+        way = 'pyarrow.compute.run_end_decode(table["a"])'
+        for call in (to_tensor, to_tensor_dict, lambda x: list(Loader(x))):
+            assert f"decode it first: {way} has its values" in refusal(call, table)
+        decoded = eval(way, {"pyarrow": pa, "table": table})
+        assert to_tensor(decoded, nulls=0).tolist()[:3] == [1.5, 1.5, 0]
+
+
+def test_paths_by_name_are_passed_one_by_one(tmp_path):
+    for path in "data/a.parquet", "a.csv", tmp_path:
+        words = refusal(Loader, {"train": path})
+        assert "pass one of these paths, as x['train'], or list(x.values()) for all" in words
+    assert "from_pylist([x]) makes a table of one row" in refusal(Loader, {"name": "Bob"})
+
+
+def test_a_type_of_polars_in_a_column_without_a_name_is_told_so():
+    series = pl.Series([1, 2], dtype=pl.Int128)
+    for data in series, series.to_frame(), series.implode():
+        assert refusal(to_tensor, data).startswith("a column without a name is of a type of polars")
+    assert to_tensor(series.cast(pl.Int64)).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("values", "note"),
+    [([1 + 2j], "asdlpack(x.to_numpy()) is a tensor of it"),
+     (pd.arrays.SparseArray([0]), "x.sparse.to_dense() has its values"),
+     (np.array([1.5], "longdouble"), 'x.astype("float64") has its values'),
+     ([object()], 'x.astype("str") makes texts of its values')],
+)  # fmt: skip
+def test_a_series_that_arrow_has_no_type_for_says_what_converts_it(values, note):
+    series = pd.Series(values)
+    frame = pd.DataFrame({"a": series})
+    with pytest.raises((NotImplementedError, TypeError, ValueError)) as refused:
+        to_tensor(series)
+    assert note in refused.value.__notes__
+    made = eval(note.partition(" ")[0], {"asdlpack": asdlpack, "x": series})
+    assert len(made) == 1
+    for call in (to_tensor, lambda x: list(Loader(x))):
+        with pytest.raises((NotImplementedError, TypeError, ValueError)) as refused:
+            call(frame)
+        assert "x.drop(columns=['a']) leaves it out" in "".join(refused.value.__notes__)
+
+
+def test_columns_of_one_name_say_how_others_are_read():
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], ["x", "x", "y"])
+    for call in (
+        partial(to_tensor, columns=["x"]),
+        to_tensor_dict,
+        Loader,
+        lambda x: Loader([x, x], columns=["x"]),
+    ):
+        with pytest.raises(KeyError, match="rename all but one, or name others in columns="):
+            list(call(table))
+    for call in (
+        lambda x: Loader(Mix([(x, 1), (x, 1)]), columns=["x"]),
+        lambda x: Loader(x, columns=["y"], filter=pc.field("x") > 1),
+        lambda x: Loader(x, columns={"x": Categories.scan()}),
+    ):
+        with pytest.raises(KeyError, match="rename all but one"):
+            list(call(table))
+    assert to_tensor(table.rename_columns(["x", "z", "y"]), columns=["x"]).tolist() == [[1]]
+    assert to_tensor(table, columns=["y"]).tolist() == [[3]]
+    frame = table.to_pandas()
+    with pytest.raises(ValueError, match="Duplicate column names") as refused:
+        to_tensor(frame)
+    (note,) = refused.value.__notes__
+    way = note.removesuffix(" has the first column of each name")
+    assert to_tensor(eval(way, {"x": frame})).tolist() == [[1, 3]]
+
+
+@pytest.mark.parametrize("column", [["x", "y"], [b"x", b"yy"]])
+def test_a_label_is_not_left_out_with_columns(column):
+    words = refusal(label, pa.array(column))
+    assert "make codes of it with Categories([...])" in words
+    assert "columns=" not in words
+    assert label(pa.array(column), Categories(column)).tolist() == [0, 1]
+
+
+def test_of_a_label_that_is_a_struct_a_field_is_taken():
+    table = pa.table({"s": [{"q": 1}, {"q": 2}], "z": [1, 2]})
+    words = refusal(Loader, table, columns=["z"], label="s")
+    assert words.endswith('take a field of it as the label, as "a.b" is field b of column a')
+    ((_, labels),) = Loader(table, columns=["z"], label="s.q")
+    assert labels.tolist() == [1, 2]
+
+
+def test_a_dictionary_of_texts_is_cast_to_them_as_its_library_does():
+    words = ["a", "bc"]
+    coded = pa.array(words).dictionary_encode()
+    for x in coded, pa.chunked_array([coded]), pd.Series(words, dtype="category"):
+        assert "in pyarrow pyarrow.array(x).dictionary_decode()" in refusal(ragged, x)
+        assert ragged(pa.array(x).dictionary_decode()).offsets.tolist() == [0, 1, 3]
+    x = pl.Series(words, dtype=pl.Categorical)
+    assert "in polars x.cast(polars.String)" in refusal(ragged, x)
+    assert ragged(x.cast(pl.String)).offsets.tolist() == [0, 1, 3]
+
+
+def test_an_iterator_of_arrays_or_of_rows_says_what_makes_tables():
+    arrays, rows = [np.arange(2.0), np.arange(3.0)], [(1, 2), (3, 4)]
+    words = refusal(list, Loader(iter(arrays)))
+    way = '(arrow_dlpack.record_batch({"x": batch}) for batch in x)'
+    assert words.endswith(f": {way} makes tables of tensors")
+    made = eval(way, {"arrow_dlpack": SimpleNamespace(record_batch=record_batch), "x": arrays})
+    assert [batch["x"].tolist() for batch in Loader(made)] == [[0, 1], [0, 1, 2]]
+    words = refusal(list, Loader(iter(rows)))
+    way = "pyarrow.Table.from_pylist([dict(zip(names, row)) for row in x])"
+    assert words.endswith(f": {way} makes one of rows")
+    (batch,) = Loader(eval(way, {"pyarrow": pa, "names": ["a", "b"], "x": rows}))
+    assert batch["b"].tolist() == [2, 4]

@@ -328,6 +328,20 @@ def test_dtypes_are_named_alike_whatever_library_they_are_of(dtype):
     ]
 
 
+def test_nulls_that_are_nan_make_floats_of_integers_as_shown():
+    small, pairs = pa.array([1, 2, 3], "int8"), pa.array([[1], [2], [3]], pa.list_(pa.int16(), 1))
+    flags = pa.array([True, False, True])
+    table = TABLE.append_column("i", small).append_column("p", pairs).append_column("b", flags)
+    loader = Loader(table, columns=["x", "y", "i", "p", "b"], nulls="nan")
+    made = dict(line.strip(" >").split(": ", 1) for line in repr(loader).splitlines()[3:])
+    assert made["x"] == "double"
+    (batch,) = loader
+    for name in "y", "i", "p", "b":
+        assert made[name].endswith(f" -> {batch[name].dtype}")
+    assert "int8\n" in repr(Loader(table, columns=["i", "x"], nulls="nan", format="matrix"))
+    assert repr(Loader(table, columns=["x"], label="i", nulls="nan")).endswith("label i: int8>")
+
+
 def test_a_mix_says_its_columns_where_no_file_is_read_for_it(tmp_path):
     tables = [TABLE, pl.from_arrow(TABLE), TABLE.to_pandas(), [TABLE, TABLE], ds.dataset(TABLE)]
     tables += [TABLE.to_reader(), *ds.dataset(TABLE).get_fragments()]
@@ -513,6 +527,29 @@ def test_two_columns_of_one_name_are_told_when_it_is_made(tmp_path, ending, opti
         Loader(source, **options)
     (batch,) = Loader(source, columns=["y"])
     assert np.asarray(batch["y"]).tolist() == [5]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+@pytest.mark.parametrize("rows", [0, 2])
+def test_columns_of_one_name_that_are_not_read_do_no_harm(tmp_path, ending, rows):
+    some = pa.array([1, 2][:rows], "int64")
+    table = pa.Table.from_arrays([some, some, some], ["x", "x", "y"])
+    path = str(tmp_path / f"a.{ending}")
+    if ending == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as file:
+            file.write_table(table)
+    form = ds.ParquetFileFormat() if ending == "parquet" else ds.IpcFileFormat()
+    system = pafs.LocalFileSystem()
+    made = ds.FileSystemDataset([form.make_fragment(path, system)], table.schema, form, system)
+    for source in path, [path, path], made:
+        for options in {}, {"filter": pc.field("y") > 0}:
+            batches = list(Loader(source, columns=["y"], **options))
+            read = [number for batch in batches for number in np.asarray(batch["y"]).tolist()]
+            assert read == some.to_pylist() * (1 + isinstance(source, list))
+    with pytest.raises(KeyError, match='2 columns are called "x"'):
+        list(Loader(made))
 
 
 @pytest.mark.parametrize("value", ["0", None])

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -1091,3 +1092,87 @@ def test_line_ends_within_quotes_of_csv_are_in_the_values(lines, tmp_path):
     assert [row for batch in batches for row in pa.array(batch["u"]).to_pylist()] == [
         f"{text}{row}" for row in range(2300)
     ]
+
+
+LATIN = "x,t\n1,café\n2,b\n".encode("latin-1")
+
+
+@pytest.mark.parametrize("kind", ["file", "files", "folder", "pattern", "mix"])
+def test_texts_of_csv_that_are_no_utf8_are_refused(kind, tmp_path):
+    """pyarrow makes binaries of them."""
+    (tmp_path / "k=1").mkdir()
+    (tmp_path / "k=1" / "a.csv").write_bytes(b"x,t\n1,cafe\n2,b\n")
+    bad = str(tmp_path / "k=1" / "b.csv")
+    Path(bad).write_bytes(LATIN)
+    names = [bad.replace("b.csv", "a.csv"), bad]
+    kinds = {"file": bad, "files": names, "folder": tmp_path, "pattern": f"{tmp_path}/**/*.csv"}
+    source = Mix(dict.fromkeys(names, 1)) if kind == "mix" else kinds[kind]
+    columns, told = {"t": AsArrow()}, rf'{re.escape(bad)}: column "t" is no UTF-8: .*latin-1'
+    for options in (
+        {"columns": columns},
+        {"columns": {"t": Categories(["b"], unknown=-1)}},
+        {"columns": ["t"]},
+        {"columns": ["x"], "label": {"t": AsArrow()}},
+        {"columns": ["x"], "filter": pc.field("t") == "b"},
+        {},
+    ):
+        with pytest.raises(ValueError, match=told) as raised:
+            list(Loader(source, batch_size=9, **options))
+    (batch,) = Loader(source, batch_size=9, columns=["x"], filter=pc.field("x") > 1)
+    assert set(batch["x"].tolist()) == {2}
+    made = re.search(r"pyarrow\.csv\.read_csv\(.*\)\)", str(raised.value))[0]
+    (batch,) = Loader(eval(made, {"pyarrow": pa}), columns=columns)
+    assert pa.array(batch["t"]).to_pylist() == ["café", "b"]
+
+
+def test_binaries_of_csv_stay_where_a_schema_says_so(tmp_path):
+    (tmp_path / "a.csv").write_bytes(LATIN)
+    schema = pa.schema({"x": pa.int64(), "t": pa.binary()})
+    dataset = ds.dataset(str(tmp_path / "a.csv"), schema=schema, format="csv")
+    for source in dataset, list(dataset.get_fragments()), dataset.to_table():
+        (batch,) = Loader(source, columns={"t": AsArrow()}, batch_size=9)
+        assert pa.array(batch["t"]).to_pylist() == ["café".encode("latin-1"), b"b"]
+    latin = ds.CsvFileFormat(read_options=pa.csv.ReadOptions(encoding="latin-1"))
+    dataset = ds.dataset(str(tmp_path / "a.csv"), format=latin)
+    (batch,) = Loader(dataset, columns={"t": AsArrow()}, batch_size=9)
+    assert pa.array(batch["t"]).to_pylist() == ["café", "b"]
+
+
+def test_a_late_text_of_csv_that_is_no_utf8_says_how_it_is_read(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"x,t\n" + b"1,abc\n" * 300_000 + LATIN.splitlines()[1])
+    with pytest.raises(ValueError, match=r'a\.csv.*"t".*row 300002 .*encoding="latin-1"') as raised:
+        list(Loader(path, columns={"t": AsArrow()}, batch_size=100_000))
+    assert "null_values" not in str(raised.value)
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_csv_whose_columns_do_not_end_at_commas_says_how_it_is_read(mark, tmp_path):
+    (tmp_path / "k=1").mkdir()
+    path, whole = str(tmp_path / "k=1" / "a.csv"), mark.join("abc")
+    Path(path).write_text(f"{whole}\n{mark.join('123')}\n{mark.join('456')}\n")
+    for source in path, [path, path], str(tmp_path), Mix({path: 1}):
+        for options in {"columns": ["a"]}, {"label": "c"}, {"filter": pc.field("a") > 1}, {}:
+            with pytest.raises(ValueError, match=r"a\.csv has one column, .*delimiter=") as raised:
+                list(Loader(source, batch_size=9, **options))
+        for where in None, pc.field(whole).is_valid():
+            wish = {whole: AsArrow()}
+            loader = Loader(source, columns=wish, filter=where, batch_size=1, rank=0, world_size=1)
+            assert len(list(loader)) == 2 + 2 * isinstance(source, list)
+    made = re.search(r"pyarrow\.csv\.read_csv\(.*\)\)", str(raised.value))[0]
+    (batch,) = Loader(eval(made, {"pyarrow": pa}), columns=["a"])
+    assert batch["a"].tolist() == [1, 4]
+
+
+@pytest.mark.parametrize("end", ["csv", "parquet", "arrow", "arrows", "feather", "other"])
+def test_a_file_of_no_bytes_is_told(end, tmp_path):
+    (tmp_path / f"b.{end}").write_bytes(b"")
+    with pytest.raises(ValueError, match=rf"b\.{end} has no bytes, and so no columns"):
+        list(Loader(str(tmp_path), batch_size=9))
+    if end in ("csv", "parquet", "arrow"):
+        write = {"csv": pa.csv.write_csv, "parquet": pq.write_table}.get(
+            end, pa.feather.write_feather
+        )
+        write(pa.table({"x": [1]}), f"{tmp_path}/a.{end}")
+        with pytest.raises(ValueError, match=rf"b\.{end} has no bytes, and so no columns"):
+            list(Loader(str(tmp_path), batch_size=9))

@@ -2,10 +2,12 @@
 
 import decimal
 import os
+import re
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -494,3 +496,53 @@ def test_a_filter_names_no_column_by_its_place(tmp_path):
     for where in (pc.field("m", 1) == 2, pc.field("text") != 'a "FieldPath(0)"'):
         loader = Loader(texts, columns=["i"], filter=where)
         assert [n for batch in loader for n in batch["i"].tolist()] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", ["table", "parts", "file", "csv", "dataset", "mix"])
+def test_integers_that_pyarrow_compares_as_a_narrower_type_are_told(kind, tmp_path):
+    """It makes int64 of uint64 beside Python's integers, and floats beside floats."""
+    table = pa.table({"u": pa.array([1, 2**63 + 5], pa.uint64()), "i": [2**60, 2], "x": [1, 2]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    pa.csv.write_csv(table, tmp_path / "a.csv")
+    source = {
+        "table": table,
+        "parts": [table, table.slice(0, 0)],
+        "file": tmp_path / "a.parquet",
+        "csv": ds.dataset(tmp_path / "a.csv", schema=table.schema, format="csv"),
+        "dataset": ds.dataset(tmp_path / "a.parquet"),
+        "mix": Mix([(tmp_path / "a.parquet", 1), (table.slice(0, 0), 1)]),
+    }[kind]
+    options = {"columns": ["x"], "batch_size": 9}
+    for wrong, right, name, kept in (
+        (1, pa.scalar(1, "uint64"), "u", [2]),
+        (1.0, pa.scalar(1, "uint64"), "u", [2]),
+        (2.0, pa.scalar(2, "int64"), "i", [1]),
+    ):
+        where = pc.field(name) > wrong
+        told = rf'filter= has column "{name}" as u?int64, .* not in range: .*pyarrow\.scalar\(1, "'
+        with pytest.raises(ValueError, match=told):
+            list(Loader(source, filter=where, **options))
+        with pytest.raises(ValueError, match=told):
+            list(Loader(source, filter=where, rank=0, world_size=2, **options))
+        (batch,) = Loader(source, filter=pc.field(name) > right, **options)
+        assert batch["x"].tolist() == kept
+
+
+def test_a_filter_by_the_key_of_folders_that_a_file_lacks_says_how_it_is_null(tmp_path):
+    for at in 1, 2:
+        (tmp_path / "f" / f"k={at}").mkdir(parents=True)
+        pq.write_table(pa.table({"x": [at]}), tmp_path / "f" / f"k={at}" / "a.parquet")
+    pq.write_table(pa.table({"x": [3]}), tmp_path / "b.parquet")
+    source = [str(tmp_path / "f"), str(tmp_path / "b.parquet")]
+    where, made = pc.field("k") == 1, "pyarrow.dataset.dataset(paths, schema=..., format=..., part"
+    told = rf'column "k", which .*b\.parquet has not: .*{re.escape(made)}itioning="hive"\)'
+    with pytest.raises(KeyError, match=told):
+        list(Loader(source, columns=["x"], filter=where))
+    (batch,) = Loader(source, filter=pc.field("x") > 1, columns=["x"], batch_size=9)
+    assert batch["x"].tolist() == [2, 3]
+    paths = sorted(map(str, tmp_path.rglob("*.parquet")))
+    schema = pa.schema([("x", pa.int64()), ("k", pa.int32())])
+    dataset = ds.dataset(paths, schema=schema, format="parquet", partitioning="hive")
+    for told, kept in (where, [1]), (pc.field("k").is_null(), [3]):
+        (batch,) = Loader(dataset, filter=told, columns=["x"], batch_size=9)
+        assert batch["x"].tolist() == kept

@@ -496,6 +496,60 @@ def test_a_filter_on_a_name_that_occurs_twice_is_refused_by_name(form, tmp_path)
             list(Loader(source, columns=["x"], filter=pc.field("a") > 0))
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([5, None, 6]),
+        pa.array([0.5, None, 1.5]),
+        pa.array([True, None, False]),
+        pa.array([1, None, 2], pa.date32()),
+        pa.array([1, None, 2], pa.decimal128(5, 1)),
+        pa.array([b"ab", None, b"cd"], pa.binary(2)),
+        pa.array(["ab", None, "cd"]),
+    ],
+    ids=lambda values: str(values.type),
+)
+@pytest.mark.parametrize("form", ["plain", "struct", "list", "fixed list"])
+def test_a_stream_of_a_dictionary_and_then_plain_values_is_of_one_type(values, form):
+    """pyarrow makes dictionaries of texts and binaries alone."""
+
+    def column(array):
+        if form == "struct":
+            return pa.StructArray.from_arrays([array, array], ["a", "b"]).slice(1)
+        if form == "list":
+            return pa.ListArray.from_arrays([0, 1, 1, 3], array).slice(1)
+        return pa.FixedSizeListArray.from_arrays(array, 3) if form == "fixed list" else array
+
+    coded, plain_ones = column(values.dictionary_encode()), column(values[::-1])
+    expected = coded.to_pylist() + plain_ones.to_pylist()
+    tables = [pa.table({"x": coded}), pa.table({"x": plain_ones})]
+    for where in None, pc.field("y") >= 0:
+        parts = (one.append_column("y", [list(range(len(one)))]) for one in tables)
+        (batch,) = Loader(parts, columns={"x": AsArrow()}, filter=where, batch_size=9)
+        assert plain(batch["x"]) == expected
+    if form == "plain":
+        words = list(dict.fromkeys(values.drop_null().to_pylist()))
+        (batch,) = Loader(iter(tables), columns={"x": Categories(words, nulls=-1)}, batch_size=9)
+        assert batch["x"].tolist() == [0, -1, 1, 1, -1, 0]
+        (batch,) = Loader(iter(tables), physical=True, nulls=-1, batch_size=9)
+        assert batch["x"].tolist() == [0, -1, 1, 1, -1, 0]
+
+
+def test_a_stream_tells_which_batch_said_a_type():
+    def batch(kind, inner):
+        struct = pa.struct([("a", kind), ("b", inner)])
+        return pa.table({"m": pa.array([None], struct), "x": pa.nulls(1, kind)})
+
+    null, text, whole = pa.null(), pa.string(), pa.int64()
+    kinds = [(null, null), (whole, null), (whole, whole), (text, whole), (text, whole)]
+    with pytest.raises(TypeError, match='"m" is .* in batch 2 and .* in batch 3, and a stream'):
+        list(Loader((batch(*kind) for kind in kinds), columns={"m": AsArrow()}))
+    with pytest.raises(TypeError, match='"x" is int64 in batch 1 and string in batch 3, and'):
+        list(Loader((batch(*kind) for kind in kinds), columns={"x": AsArrow()}))
+    with pytest.raises(TypeError, match='"x" is int64 in the first batch and string in batch 2'):
+        list(Loader((batch(*kind) for kind in kinds[1:]), columns={"x": AsArrow()}))
+
+
 def test_frames_of_read_csv_in_chunks_have_one_schema(tmp_path):
     file = tmp_path / "x.csv"
     file.write_text("x\n1\n2\n3\n0.5\n")
@@ -628,6 +682,42 @@ def test_the_error_of_a_csv_value_says_what_its_row_counts(tmp_path, wrong, end)
         with pytest.raises(ValueError, match=told) as raised:
             list(Loader(tmp_path, batch_size=10_000))
         assert ('column "x": row' in str(raised.value)) == wrong.startswith("bad")
+
+
+@pytest.mark.parametrize("other", ["csv", "table", "two files"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_csv_without_a_value_has_the_texts_of_the_mix(tmp_path, other, is_first):
+    """As parts of a list do: "NA" and "" are nulls where nothing says that they are texts."""
+    (tmp_path / "a.csv").write_text("x,t\n1,NA\n2,\n")
+    (tmp_path / "b.csv").write_text("x,t\n3,NA\n4,w\n")
+    (tmp_path / "c.csv").write_text("x,t\n")
+    a, b, c = (str(tmp_path / f"{name}.csv") for name in "abc")
+    last = {"csv": b, "table": pa.table({"x": [3, 4], "t": ["NA", "w"]}), "two files": [b, c]}[
+        other
+    ]
+    sources = [[a, c], last] if is_first else [last, [a, c]]
+    mix, rows = Mix([(source, 1) for source in sources]), {1: "NA", 2: "", 3: "NA", 4: "w"}
+    options = {"framework": "numpy", "batch_size": 9}
+    for name in "t", "x":
+        columns = {"x": None, "t": AsArrow()}
+        (batch,) = Loader(mix, columns=columns, filter=pc.field(name).is_valid(), **options)
+        assert dict(zip(plain(batch["x"]), plain(batch["t"]), strict=True)) == rows
+    (batch,) = Loader(mix, columns=["x"], filter=pc.field("t") == "NA", **options)
+    assert sorted(batch["x"].tolist()) == [1, 3]
+    for words in Categories(["NA", "w", ""]), Categories.scan():
+        (batch,) = Loader(mix, columns={"x": None, "t": words}, **options)
+        assert len(set(batch["t"].tolist())) == 3
+    part = {"rank": 0, "world_size": 2, "filter": pc.field("t") == "NA"}
+    assert len(list(Loader(mix, columns=["x"], **{**options, "batch_size": 1}, **part))) == 1
+
+
+def test_a_csv_without_a_value_has_nulls_where_a_mix_has_no_texts(tmp_path):
+    (tmp_path / "a.csv").write_text("x,t\n1,NA\n2,\n")
+    for other in pa.array([1.5, None]), pa.nulls(2), pa.array([b"NA", b"w"]):
+        mix = Mix([(str(tmp_path / "a.csv"), 1), (pa.table({"x": [3, 4], "t": other}), 1)])
+        (batch,) = Loader(mix, columns={"x": None, "t": AsArrow()}, batch_size=9)
+        found = dict(zip(plain(batch["x"]), plain(batch["t"]), strict=True))
+        assert found == {1: None, 2: None, 3: other[0].as_py(), 4: other[1].as_py()}
 
 
 def test_csv_in_a_mix_names_the_file(tmp_path):

@@ -351,7 +351,7 @@ def test_files_beside_those_of_a_format_are_named_with_a_pattern(tmp_path):
 def test_names_of_columns_that_are_no_utf8(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes("größe,b\n1,2\n".encode("latin-1"))
-    with pytest.raises(ValueError, match="a.csv: the names of its columns are no UTF-8: .*latin1"):
+    with pytest.raises(ValueError, match="a.csv: the names of its columns are no UTF-8: .*latin-1"):
         list(Loader(path))
     options = pa.csv.ReadOptions(encoding="latin1")
     (batch,) = Loader(pa.csv.read_csv(path, read_options=options))
@@ -465,7 +465,9 @@ def test_a_refusal_says_that_a_batch_is_gone_from_the_iterator(form, options):
     source = {"mix": Mix([(tables, 1)]), "csv": chunks}.get(form, tables)
     with pytest.raises((KeyError, TypeError)) as refusal:
         list(Loader(source, **options))
-    assert refusal.value.__notes__ == ["The first batch was taken from the iterator: make it anew."]
+    assert refusal.value.__notes__ == [
+        "What was read of the iterator is gone from it: make it anew."
+    ]
     assert len(list(chunks if form == "csv" else tables)) == 2
 
 

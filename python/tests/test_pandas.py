@@ -428,9 +428,8 @@ def test_a_column_that_pyarrow_does_not_convert_has_a_way_out_that_runs(name):
     x = pd.DataFrame({"n": [1.0, 2.0], "o": values})
     are_objects = name in ("objects", "functions")
     calls = [lambda x: list(Loader([x])), lambda x: list(Loader([x], columns=["n", "o"]))]
-    if are_objects:
-        calls += [lambda x: list(Loader(x)), to_tensor, Array]
-        calls += [lambda x: to_tensor(x, columns=["n", "o"])]
+    calls += [lambda x: list(Loader(x)), to_tensor, Array]
+    calls += [lambda x: to_tensor(x, columns=["n", "o"])]
     for call in calls:
         with pytest.raises((NotImplementedError, TypeError, ValueError)) as refused:
             call(x)
@@ -452,3 +451,89 @@ def test_an_index_that_pyarrow_does_not_convert_is_left_out_as_a_note_says():
         (note,) = refused.value.__notes__
         assert note == "x.reset_index(drop=True) leaves the index out"
         assert len(call(x.reset_index(drop=True)))
+
+
+class ByPyarrow(pd.DataFrame):
+    """A frame of a user's own class, which pyarrow always converts."""
+
+
+def drawn_frame(random):
+    """A small frame of numbers, of odd layouts and names now and then."""
+    kinds = [
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+    ]
+    rows, width = int(random.integers(0, 5)), int(random.integers(1, 5))
+    kind = np.dtype(random.choice(kinds))
+    others = [str(random.choice(kinds)) if random.random() < 0.05 else kind for _ in range(width)]
+    ends = np.iinfo(kind) if kind.kind in "iu" else np.finfo("float16")
+    pool = [0, 1, 2, 100, ends.min, ends.max]
+    frame = pd.DataFrame(
+        {f"x{at}": np.array(random.choice(pool, rows)).astype(kind) for at in range(width)}
+    )
+    frame = frame.astype({f"x{at}": other for at, other in enumerate(others)}, errors="ignore")
+    if kind.kind == "f" and rows and random.random() < 0.3:
+        frame.iloc[0, 0] = random.choice([np.nan, np.inf, -0.0])
+    odd = int(random.integers(0, 20))
+    if odd == 0:
+        frame.columns = ["x0"] * width
+    elif odd == 1:
+        frame.columns = range(width)
+    elif odd == 2:
+        frame = frame.astype({"x0": "Int64" if kind.kind in "iu" else "Float64"})
+    elif odd == 3:
+        frame = frame.iloc[::-1]
+    elif odd == 4 and kind != "float16" and others[0] != "float16":
+        frame = frame.set_index("x0")
+    elif odd == 5:
+        frame = frame.astype({"x0": kind.newbyteorder(">")}) if kind.itemsize > 1 else frame
+    elif odd == 6:
+        frame = pd.DataFrame(np.asfortranarray(frame.to_numpy()), columns=frame.columns)
+    return frame
+
+
+def outcome(source, options):
+    """The matrix, or the kind of error."""
+    try:
+        made = to_tensor(source, **options)
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return made.dtype, made.shape, made.strides, made.readonly, np.from_dlpack(made).tobytes()
+
+
+@pytest.mark.filterwarnings("ignore:.*non-str")
+@pytest.mark.parametrize("seed", range(8))
+def test_a_small_frame_becomes_what_pyarrow_makes_of_it(seed):
+    random = np.random.default_rng(seed)
+    for _ in range(150):
+        frame = drawn_frame(random)
+        options = {}
+        if random.random() < 0.3:
+            options["dtype"] = str(random.choice(["float32", "float64", "int32", "uint8", "bool"]))
+        if random.random() < 0.3:
+            options["nulls"] = random.choice([0, -1, "nan"]) if seed % 2 else "nan"
+        if random.random() < 0.3:
+            names = ["x0", "x1", "x3", "none"]
+            options["columns"] = [str(name) for name in random.choice(names, 2)]
+        expected = outcome(ByPyarrow(frame), options)
+        assert outcome(frame, options) == expected, (frame, options)
+
+
+def test_the_matrix_of_a_frame_is_never_its_memory():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    np.from_dlpack(to_tensor(frame))[:] = 0
+    assert frame.to_numpy().tolist() == [[1, 3], [2, 4]]
+
+
+def test_large_integers_beside_floats_are_not_rounded_first():
+    frame = pd.DataFrame({"a": [2**53 + 1], "b": [1.0]})
+    assert memoryview(to_tensor(frame, dtype="int64")).tolist() == [[2**53 + 1, 1]]

@@ -570,15 +570,18 @@ def test_a_state_behind_the_last_batch_gives_no_batch_once():
     assert [run(batches) for _ in range(2)] == [[], first]
 
 
+@pytest.mark.parametrize("is_one", [True, False])
 @pytest.mark.parametrize("kinds", ["new new", "persistent new", "new persistent", "new none"])
-def test_of_several_loaders_of_a_dataset_the_first_goes_on_from_a_state(kinds):
+def test_of_several_loaders_of_a_dataset_the_first_goes_on_from_a_state(kinds, is_one):
+    """And of several datasets of a loader."""
     dataset = BatchDataset(TABLE, **OPTIONS)
+    datasets = [dataset, dataset if is_one else BatchDataset(dataset.loader)]
     made = {
         "new": new_workers,
         "persistent": functools.partial(persistent, workers=1),
         "none": lambda dataset: DataLoader(dataset, batch_size=None),
     }
-    first, second = (made[kind](dataset) for kind in kinds.split())
+    first, second = (made[kind](one) for kind, one in zip(kinds.split(), datasets, strict=True))
     for batches in first, second:
         run(batches)
     state, rest = within(epoch=4)
@@ -586,6 +589,13 @@ def test_of_several_loaders_of_a_dataset_the_first_goes_on_from_a_state(kinds):
         dataset.load_state_dict(state)
         assert run(one) == rest
         assert sorted(sum(run(other), ())) == list(range(100))
+
+
+def test_datasets_that_are_made_for_each_epoch_go_on_from_a_state_once():
+    loader, (state, rest) = Loader(TABLE, **OPTIONS), within(epoch=4)
+    loader.load_state_dict(state)
+    assert run(new_workers(BatchDataset(loader))) == rest
+    assert sorted(sum(run(new_workers(BatchDataset(loader))), ())) == list(range(100))
 
 
 @pytest.mark.parametrize("kind", ["new", "persistent"])

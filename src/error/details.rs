@@ -345,7 +345,8 @@ pub(super) fn instead(from: DLDataType, to: DLDataType) -> &'static str {
             "convert it in the framework, which defines what happens to the imaginary part"
         }
         _ if is_small(to) => {
-            "ask for float32 and let the framework round it, as PyTorch's x.to(torch.float8_e5m2) does"
+            "ask for float32 and let the framework round it, as PyTorch's x.to(torch.float8_e5m2) and NumPy's \
+             x.astype(ml_dtypes.float4_e2m1fn) do"
         }
         _ => "ask for an integer of 8 to 64 bits or a float of 16 to 64",
     }

@@ -39,6 +39,14 @@ pub enum Hint {
     Interval,
     /// A decimal of more than 64 bits.
     Decimal,
+    /// A decimal of more than 64 bits becomes floats, and another dtype was asked for.
+    DecimalAsFloats,
+    /// Runs have a value for several rows.
+    Runs,
+    /// A dictionary has texts, binaries or lists as its values.
+    DictionaryValues,
+    /// A name stands for one column.
+    OneName,
     /// All values are null.
     AllNull,
     /// Tensors of different shapes are taken row by row.
@@ -142,6 +150,12 @@ impl fmt::Display for Hint {
             Self::Decimal => {
                 "ask for dtype float64, if that is exact enough, or cast it to a decimal of up to 64 bits"
             }
+            Self::DecimalAsFloats => {
+                "decimals become floats: ask for dtype float64, or cast it to integers first, if it has no fractions"
+            }
+            Self::OneName => "rename all but one, or select columns without them",
+            Self::DictionaryValues => "cast it to its values first",
+            Self::Runs => "decode it first, as arrow-cast's cast to the type of its values does",
             Self::AllNull => {
                 "cast it to the type you mean, or ask for a dtype and say what its nulls become by ExportOptions::with_nulls"
             }
@@ -260,6 +274,7 @@ impl Error {
                 Some(_) => Hint::KeptElements,
                 None => Hint::KeptBooleans,
             },
+            Self::SeveralColumns { .. } => Hint::OneName,
             Self::LegacyCannotPad(_) => Hint::Versioned,
             Self::FractionalStride { .. } => Hint::Contiguous,
             _ => return None,
@@ -314,6 +329,7 @@ mod tests {
                 reason: CopyReason::Stored { from: dtype, to: None },
                 nbytes: 8,
             },
+            Error::SeveralColumns { name: "x".to_owned(), count: 2 },
             Error::LegacyCannotPad(dtype),
             Error::FractionalStride { axis: 0, stride: 3, itemsize: 2 },
         ];

@@ -300,7 +300,7 @@ pub enum Error {
         names: Vec<String>,
     },
     /// Several columns have the requested name, which therefore stands for none of them.
-    #[error("{count} columns are called {}", Names(&[name]))]
+    #[error("{count} columns are called {}: {}", Names(&[name]), self.advice())]
     SeveralColumns {
         /// The name.
         name: String,

@@ -109,7 +109,7 @@ impl CellArray {
             },
             (_, Some(dtype)) if read_as.physical => Ok(Self::words(array, dtype)),
             (_, Some(dtype)) => Err(Error::NotJustNumbers { data_type: data_type.clone(), dtype }),
-            _ => Err(refusal::unsupported(data_type)),
+            _ => Err(refusal::unsupported_as(data_type, read_as.dtype)),
         }
     }
 

@@ -14,12 +14,20 @@ pub(super) fn unsupported(data_type: &DataType) -> Error {
     Error::UnsupportedType { data_type: data_type.clone(), hint: hint(data_type) }
 }
 
+/// The error for a type that cannot be exported, and not because of this dtype, if one is asked for.
+pub(super) fn unsupported_as(data_type: &DataType, dtype: Option<DLDataType>) -> Error {
+    match unsupported(data_type) {
+        Error::UnsupportedType { data_type, hint: Hint::Decimal } if dtype.is_some() => {
+            Error::UnsupportedType { data_type, hint: Hint::DecimalAsFloats }
+        }
+        error => error,
+    }
+}
+
 /// The error for `ragged` of a type that has no offsets.
 pub(super) fn not_ragged(field: &Field) -> Error {
     let hint = match field.data_type() {
-        DataType::Dictionary(_, values) if is_ragged(values) => {
-            Hint::Text("cast it to its values first")
-        }
+        DataType::Dictionary(_, values) if is_ragged(values) => Hint::DictionaryValues,
         DataType::Null => Hint::Text("cast it to the lists, texts or binaries that you mean"),
         other => rows_of_one_length(other),
     };
@@ -115,7 +123,7 @@ pub(crate) fn hint(data_type: &DataType) -> Hint {
     match data_type {
         DataType::Interval(_) => Hint::Interval,
         DataType::Decimal128(..) | DataType::Decimal256(..) => Hint::Decimal,
-        DataType::RunEndEncoded(..) => Hint::Text("decode it first"),
+        DataType::RunEndEncoded(..) => Hint::Runs,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Hint::Texts,
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Hint::Binaries,
         DataType::List(item)

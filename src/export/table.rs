@@ -353,16 +353,18 @@ pub(crate) fn matrix_dtype<'a>(
 }
 
 /// The common dtype of two, as of NumPy's `result_type` and pyarrow's `RecordBatch.to_tensor`; signed integers with
-/// `uint64` give `float64`, as in NumPy. bfloat16 has room for integers of 8 bits; beside others it is a float32. `None`
-/// if there is none. The parts of a `Loader`'s source follow a stricter rule (`_loader/schema.py`), which never rounds
-/// unasked: they are files that no one compared, and these columns are asked for as one matrix.
+/// `uint64` give `float64`, as in NumPy. bfloat16 holds integers of 8 bits; beside others it is a float32, and so are the
+/// floats of 8 bits and less. `None` if there is none. The parts of a `Loader`'s source follow a stricter rule
+/// (`_loader/schema.py`), which never rounds unasked: they are files that no one compared, and these columns are asked for
+/// as one matrix.
 fn promote(one: DLDataType, other: DLDataType) -> Option<DLDataType> {
     use DLDataTypeCode as Code;
-    let (one, other) = if other.code == Code::BFLOAT { (other, one) } else { (one, other) };
-    if one.code == Code::BFLOAT && other != one {
+    let is_small = |dtype: DLDataType| dtype.code == Code::BFLOAT || dtype.code.0 > Code::BOOL.0;
+    let (one, other) = if is_small(other) { (other, one) } else { (one, other) };
+    if is_small(one) && other != one {
         return match other.code {
-            Code::BOOL => Some(one),
-            Code::INT | Code::UINT if other.bits == 8 => Some(one),
+            Code::BOOL if one.code == Code::BFLOAT => Some(one),
+            Code::INT | Code::UINT if one.code == Code::BFLOAT && other.bits == 8 => Some(one),
             _ => promote(DLDataType::FLOAT32, other),
         };
     }

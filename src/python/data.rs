@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 use super::args::pointless;
 use super::arrow::imported::Imported;
 use super::errors::Asked;
+use super::frame;
 use super::runtime::{exported, unlocked};
 use super::source::{self, Received};
 use super::tensor::PyTensor;
@@ -43,13 +44,17 @@ pub(super) fn to_tensor<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     refuse_none(columns.as_deref())?;
+    let is_copied = options.are_of_a_copied_matrix();
+    let names = columns.as_deref();
+    let of_a_frame = is_copied.then(|| frame::matrix(object, names, options)).flatten();
+    if let Some(matrix) = of_a_frame {
+        return Ok(Bound::new(py, PyTensor::from(matrix))?.into_any());
+    }
     let imported = match source::receive(object, columns.as_deref())? {
-        Received::Pair(pair) if options.are_of_a_copied_matrix() => {
-            match pair.matrix(columns.as_deref(), options)? {
-                Ok(matrix) => return Ok(Bound::new(py, PyTensor::from(matrix))?.into_any()),
-                Err(imported) => imported,
-            }
-        }
+        Received::Pair(pair) if is_copied => match pair.matrix(columns.as_deref(), options)? {
+            Ok(matrix) => return Ok(Bound::new(py, PyTensor::from(matrix))?.into_any()),
+            Err(imported) => imported,
+        },
         Received::Pair(pair) => pair.import(columns.as_deref())?,
         Received::Imported(imported) => imported,
     };
@@ -164,31 +169,33 @@ impl Data {
     /// Padded rows and their lengths, to be run.
     pub(super) fn padded(
         &self,
-        py: Python<'_>,
+        object: &Bound<'_, PyAny>,
         options: &ExportOptions,
         pad: &PadOptions,
     ) -> PyResult<PreparedPadded> {
         if options.order != Order::default() {
             return Err(pointless("order", "is not for pad="));
         }
-        self.rows(py, Asked::Padded, options, |source| export::prepare_padded(source, pad, options))
+        self.rows(object, Asked::Padded, options, |source| {
+            export::prepare_padded(source, pad, options)
+        })
     }
 
     /// Values and offsets, the mask if one was requested, and the dictionary of the values, to be run.
     pub(super) fn ragged(
         &self,
-        py: Python<'_>,
+        object: &Bound<'_, PyAny>,
         options: &ExportOptions,
         offset_type: Option<DLDataType>,
     ) -> PyResult<PreparedRagged> {
         let prepare = |source: Source<'_>| export::prepare_ragged(source, offset_type, options);
-        self.rows(py, Asked::Ragged, options, prepare)
+        self.rows(object, Asked::Ragged, options, prepare)
     }
 
-    /// The conversion of the rows of a single column.
+    /// The conversion of the rows of a single column. `object`: what it was read from, for errors.
     fn rows<P: Send>(
         &self,
-        py: Python<'_>,
+        object: &Bound<'_, PyAny>,
         asked: Asked<'_>,
         options: &ExportOptions,
         prepare: impl FnOnce(Source<'_>) -> Result<P, Error> + Send,
@@ -202,7 +209,7 @@ impl Data {
                 let of_rows =
                     kinds.find_map(|is| fields.iter().find(|field| is(field.data_type())));
                 let way_out = of_rows.map_or_else(String::new, |field| {
-                    format!(": pass table[{}] for one", Names(&[field.name()]))
+                    format!(": pass {}[{}] for one", table_of(object), Names(&[field.name()]))
                 });
                 let what = if matches!(asked, Asked::Padded) { "pad=" } else { "ragged" };
                 let message = format!("{what} takes one column, and this is a table{way_out}");
@@ -210,9 +217,16 @@ impl Data {
             }
         };
         let source = Source::Chunks(chunks, field);
-        let prepared = unlocked(py, source.nbytes(), || prepare(source));
+        let prepared = unlocked(object.py(), source.nbytes(), || prepare(source));
         prepared.map_err(|error| asked.refusal(error))
     }
+}
+
+/// What has the columns of a table: another relation, or nothing, is what some results of queries have by a name.
+fn table_of(object: &Bound<'_, PyAny>) -> &'static str {
+    let makes = [("to_arrow_table", "x.to_arrow_table()"), ("read_all", "x.read_all()")];
+    let has = |name: &str| object.hasattr(name).unwrap_or(false);
+    makes.into_iter().find_map(|(name, made)| has(name).then_some(made)).unwrap_or("table")
 }
 
 /// Refuses copies that the import made, under `copy=False`.

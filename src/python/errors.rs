@@ -157,9 +157,15 @@ impl Asked<'_> {
                 "cast it to a fixed-size list, if its rows have one length".to_owned()
             }
             Some(Hint::AllNull) => "cast it to the type you mean".to_owned(),
-            Some(hint @ (Hint::Text(_) | Hint::Interval | Hint::Entries | Hint::Contiguous)) => {
-                Self::Tensor.words(hint, column)
-            }
+            Some(
+                hint @ (Hint::Text(_)
+                | Hint::Interval
+                | Hint::Entries
+                | Hint::Contiguous
+                | Hint::Runs),
+            ) => Self::Tensor.words(hint, column),
+            Some(Hint::OneName) => "rename all but one".to_owned(),
+            Some(Hint::DictionaryValues) => "cast it to its values first".to_owned(),
             Some(Hint::RaggedOrPadded) => "cut or pad them".to_owned(),
             Some(Hint::Fields) => "pass its fields one by one".to_owned(),
             Some(Hint::Texts | Hint::Binaries) => "its rows differ in length".to_owned(),
@@ -185,6 +191,11 @@ impl Asked<'_> {
                 ),
                 None => words,
             },
+            // There are no words that are structs or lists.
+            (
+                Self::Batches(_),
+                Error::NotJustNumbers { data_type: DataType::Dictionary(_, values), .. },
+            ) if values.is_nested() => words + self.or_arrow(column),
             (
                 Self::Batches(_),
                 Error::NotJustNumbers { data_type: DataType::Dictionary(..), .. },
@@ -196,8 +207,14 @@ impl Asked<'_> {
                 words + self.or_arrow(column)
             }
             (_, Error::UnsupportedExtension { in_rows: true, .. }) => words + self.or_arrow(column),
-            (_, Error::UnsupportedExtension { data_type, .. }) => {
-                self.of_storage(data_type, column).unwrap_or(words)
+            (_, Error::UnsupportedExtension { name, data_type, .. }) => {
+                let of_storage = self.of_storage(data_type, column).unwrap_or(words);
+                match self {
+                    Self::Tensor if name == "pandas.interval" => {
+                        ends_in_pandas(column) + &of_storage
+                    }
+                    _ => of_storage,
+                }
             }
             _ => words,
         })
@@ -235,11 +252,10 @@ impl Asked<'_> {
             }
             Hint::Interval => "split it into numbers first, in pyarrow numpy.array(x.to_pylist())",
             Hint::Fields => "flatten it first, as pyarrow's table.flatten() and polars' unnest do",
-            Hint::Decimal => {
-                return format!(
-                    "pass dtype=\"float64\"{to}, if that is exact enough, or cast it to a decimal of up to 64 bits"
-                );
-            }
+            Hint::Decimal | Hint::DecimalAsFloats => return of_decimals(hint, to),
+            Hint::Runs => return decoded(column),
+            Hint::DictionaryValues => CAST_TO_VALUES,
+            Hint::OneName => "rename all but one, or name others in columns=",
             Hint::AllNull => {
                 return format!(
                     "cast it to the type you mean, or pass dtype= and nulls={to}, as dtype=\"float32\" and nulls=\"nan\""
@@ -326,7 +342,7 @@ impl Asked<'_> {
             }
             (Self::Out, Hint::Nulls) => "drop them, or pass a fill value or \"nan\" as nulls=",
             (Self::Out, Hint::WiderThanFill) => "make out of a dtype that does",
-            (Self::Out, Hint::Decimal | Hint::Float64) => {
+            (Self::Out, Hint::Decimal | Hint::DecimalAsFloats | Hint::Float64) => {
                 "make out of a dtype of floats, such as float64"
             }
             (Self::Out, Hint::PhysicalOrFloats(_)) => {
@@ -376,11 +392,12 @@ impl Asked<'_> {
     fn may_be_arrow(hint: Hint) -> bool {
         use Hint::{
             Binaries, Entries, FlattenLists, FlattenStructs, FlattenTexts, Float64, Interval,
-            Physical, RowByRow, Text, Texts,
+            Physical, RowByRow, Runs, Text, Texts,
         };
         matches!(
             hint,
             Text(_)
+                | Runs
                 | Entries
                 | Interval
                 | Texts
@@ -460,6 +477,31 @@ impl Asked<'_> {
     }
 }
 
+/// What to do with decimals of more than 64 bits. `to`: what takes the keywords.
+fn of_decimals(hint: Hint, to: &str) -> String {
+    let floats = format!("pass dtype=\"float64\"{to}, if that is exact enough");
+    match hint {
+        Hint::DecimalAsFloats => {
+            format!("decimals become floats: {floats}, or {CAST_TO_INTEGERS}")
+        }
+        _ => format!("{floats}, or cast it to a decimal of up to 64 bits"),
+    }
+}
+
+/// What makes texts or lists of a dictionary of them: pyarrow casts none of views, and none to lists.
+const CAST_TO_VALUES: &str = "cast it to its values first, in pyarrow pyarrow.array(x).dictionary_decode(), in polars \
+                              x.cast(polars.String)";
+
+/// What makes integers of decimals.
+const CAST_TO_INTEGERS: &str =
+    "cast it to integers first, which pyarrow.compute.cast does if it has no fractions";
+
+/// What makes values of runs.
+fn decoded(column: Option<&str>) -> String {
+    let runs = column.map_or_else(|| "x".to_owned(), |name| format!("table[{name:?}]"));
+    format!("decode it first: pyarrow.compute.run_end_decode({runs}) has its values")
+}
+
 /// What to do with rows whose items have no form in them.
 fn flattening(hint: Hint) -> String {
     let (why, then) = match hint {
@@ -476,6 +518,18 @@ fn flattening(hint: Hint) -> String {
         _ => "the lists",
     };
     format!("{why}flatten {what} first, as pyarrow.compute.list_flatten does{then}")
+}
+
+/// The beginning of a hint for intervals of pandas, of which pandas itself has both ends.
+fn ends_in_pandas(column: Option<&str>) -> String {
+    match column {
+        Some(name) => format!(
+            "in pandas x.assign(left=x[{name:?}].array.left, right=x[{name:?}].array.right).drop(columns=[{name:?}]) \
+             has their ends; else "
+        ),
+        None => "in pandas pandas.DataFrame({\"left\": x.array.left, \"right\": x.array.right}) has their ends; else "
+            .to_owned(),
+    }
 }
 
 /// The way out of lists of different lengths in a matrix, which takes neither Ragged nor padded rows.
@@ -561,11 +615,20 @@ impl Wishes {
             _ => None,
         };
         let words = match (hint, place) {
+            (Hint::Texts | Hint::Binaries, Place::Label) => {
+                "make codes of it with Categories([...])"
+            }
+            (Hint::Fields, Place::Label) => {
+                "take a field of it as the label, as \"a.b\" is field b of column a"
+            }
             (Hint::Texts, _) => {
                 "make codes of it with Categories([...]), or leave it out with columns="
             }
             (Hint::Binaries, _) => "leave it out with columns=",
             (Hint::Decimal | Hint::Float64, _) => floats,
+            (Hint::DecimalAsFloats, _) => {
+                return Some(format!("decimals become floats: {floats}, or {CAST_TO_INTEGERS}"));
+            }
             (Hint::PhysicalOrFloats(dtype), _) => {
                 return Some(format!(
                     "pass physical=True for its {dtype} values, or, for the numbers that they stand for, {floats}"

@@ -105,6 +105,12 @@ fn tensor_of(object: &Bound<'_, PyAny>) -> WayOut {
     if object.hasattr("as_py")? {
         return Ok(Some("numpy.asarray(x.as_py()) makes a tensor of it, if it is a number"));
     }
+    // Arrays of pandas, of which NumPy makes Python's objects where a value is missing.
+    if object.hasattr("__arrow_array__")? {
+        return Ok(Some(
+            "pyarrow.array(x) makes Arrow data of it, with nulls, and to_tensor a tensor of that",
+        ));
+    }
     if object.hasattr("__array__")? || is_number(object)? {
         return Ok(Some("numpy.asarray(x) makes a tensor of it"));
     }
@@ -709,6 +715,7 @@ const LIBRARIES: &[(&[&str], &str)] = &[
         &["__next__", "_dataset_kind"],
         "this goes through a DataLoader: loop over it, and record_batch makes a table of each batch",
     ),
+    (&["sp_values", "to_dense"], "pyarrow.array(x.to_dense()) makes an array of all its values"),
     (&["to_table"], "x.to_table() reads it, and iter_batches takes it as it is"),
     (
         &["schema_arrow", "read"],

@@ -1,9 +1,12 @@
 //! Results as tensors of a framework: `framework` and `writable`.
 
-use pyo3::{intern, prelude::*};
+use pyo3::{prelude::*, sync::PyOnceLock};
 
 use super::describe::{argument, wrong};
 use super::dlpack::request::CopyArg;
+
+/// Where the frameworks are known.
+pub(super) const MODULE: &str = "arrow_dlpack._frameworks";
 
 argument!(WritableArg(bool), "writable must be True, False or None");
 
@@ -22,7 +25,8 @@ impl<'py> Taker<'py> {
             return Ok((Self(None), copy));
         }
         let (writable, copy) = (writable.map(|writable| writable.0), copy.map(|copy| copy.0));
-        let asked = module(py)?.call_method1(intern!(py, "asked"), (framework, writable, copy))?;
+        static ASKED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let asked = ASKED.import(py, MODULE, "asked")?.call1((framework, writable, copy))?;
         let (take, copy) = asked.extract()?;
         Ok((Self(take), copy))
     }
@@ -31,12 +35,11 @@ impl<'py> Taker<'py> {
     pub(super) fn take(self, made: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = made.py();
         match self.0 {
-            Some(take) => module(py)?.call_method1(intern!(py, "mapped"), (made, take)),
+            Some(take) => {
+                static MAPPED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+                MAPPED.import(py, MODULE, "mapped")?.call1((made, take))
+            }
             None => Ok(made),
         }
     }
-}
-
-pub(super) fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    py.import(intern!(py, "arrow_dlpack._frameworks"))
 }

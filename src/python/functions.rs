@@ -143,7 +143,7 @@ pub(super) fn to_tensor<'py>(
     taker.take(match args::padding(pad, max_length)? {
         None => data::to_tensor(obj, columns, &options)?,
         Some(pad) => {
-            let prepared = Data::read(obj, columns)?.padded(py, &options, &pad)?;
+            let prepared = Data::read(obj, columns)?.padded(obj, &options, &pad)?;
             let nbytes = prepared.plan().bytes_copied();
             named_tuples::padded(py, unlocked(py, nbytes, || prepared.run())?, None)?
         }
@@ -222,7 +222,7 @@ pub(super) fn ragged<'py>(
     let (taker, copy) = Taker::new(py, framework, writable, copy)?;
     let options = args::export_options(copy, nulls, dtype, OrderArg::default(), physical);
     let offset_type = offset_type.map(|dtype| dtype.0);
-    let prepared = Data::read(obj, None)?.ragged(py, &options, offset_type)?;
+    let prepared = Data::read(obj, None)?.ragged(obj, &options, offset_type)?;
     let nbytes = prepared.plan().bytes_copied();
     taker.take(named_tuples::ragged(py, unlocked(py, nbytes, || prepared.run())?, None)?)
 }

@@ -64,6 +64,7 @@ mod encoder;
 mod errors;
 mod expected;
 mod field;
+mod frame;
 mod framework;
 mod functions;
 mod index;

@@ -93,9 +93,13 @@ fn refused(out: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let refused = if error.is_instance_of::<PyBufferError>(py)
         || error.is_instance_of::<PyRuntimeError>(py)
     {
-        unsupported(format!(
-            "out is {got} whose memory takes no result: pass one like numpy.empty(shape, dtype)"
-        ))
+        let like = match is_of_ml_dtypes(out) {
+            true => {
+                "torch.empty(shape, dtype=torch.bfloat16), as NumPy lends no memory of such a dtype"
+            }
+            false => "numpy.empty(shape, dtype)",
+        };
+        unsupported(format!("out is {got} whose memory takes no result: pass one like {like}"))
     } else if error.is_instance_of::<PyTypeError>(py) {
         PyTypeError::new_err(format!(
             "out must be a tensor with __dlpack__ or a writable buffer, got {got}: numpy.empty(shape, dtype) is one"
@@ -105,6 +109,13 @@ fn refused(out: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     };
     refused.set_cause(py, Some(error));
     refused
+}
+
+/// Whether it is an array of NumPy's of bfloat16, or another dtype that NumPy itself has not.
+fn is_of_ml_dtypes(out: &Bound<'_, PyAny>) -> bool {
+    let module =
+        out.getattr("dtype").and_then(|dtype| dtype.getattr("type")?.getattr("__module__"));
+    module.is_ok_and(|module| module.eq("ml_dtypes").unwrap_or(false))
 }
 
 /// Whether some buffer of the array has some of this memory.

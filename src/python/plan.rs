@@ -137,9 +137,9 @@ pub(super) fn explain(
         let data = Data::read(obj, columns)?;
         let (py, offset_type) = (obj.py(), offset_type.map(|dtype| dtype.0));
         return Ok(PyPlan(match (ragged, pad) {
-            (true, None) => data.plan(data.ragged(py, &options, offset_type)?.plan()),
+            (true, None) => data.plan(data.ragged(obj, &options, offset_type)?.plan()),
             (true, Some(_)) => return Err(args::pointless("pad", "is not for ragged=True")),
-            (false, Some(pad)) => data.plan(data.padded(py, &options, &pad)?.plan()),
+            (false, Some(pad)) => data.plan(data.padded(obj, &options, &pad)?.plan()),
             (false, None) => data.explain(py, &options)?,
         }));
     }

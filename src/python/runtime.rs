@@ -9,6 +9,7 @@ use std::{hint, mem, ptr};
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{ffi, intern};
 
@@ -138,9 +139,10 @@ fn long<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
 ///
 /// It runs no Python code, at whose end a signal's handler could raise.
 fn is_worker(py: Python<'_>) -> PyResult<bool> {
-    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+    static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let modules = MODULES.import(py, "sys", "modules")?;
     let name = intern!(py, "multiprocessing.process");
-    let Some(process) = modules.cast_into::<PyDict>()?.get_item(name)? else { return Ok(false) };
+    let Some(process) = modules.get_item(name)? else { return Ok(false) };
     Ok(!process.getattr(intern!(py, "_parent_process"))?.is_none())
 }
 

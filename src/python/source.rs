@@ -3,7 +3,7 @@
 //! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
 
 use arrow_schema::{DataType, Field, FieldRef};
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyNotImplementedError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{intern, prelude::*};
 
@@ -188,11 +188,15 @@ fn asked<'py>(
     })
 }
 
-/// The error of a conversion by pandas, which does not tell the column of an integer that is too large.
+/// The error of a conversion by pandas, which does not tell the column of an integer that is too large, nor what to do
+/// with a column that Arrow has no type for.
 fn explained(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = object.py();
-    // pyarrow raises a ValueError for a large integer beside floats.
-    if !error.is_instance_of::<PyOverflowError>(py) && !error.is_instance_of::<PyValueError>(py) {
+    let is_of_a_column = error.is_instance_of::<PyOverflowError>(py)
+        || error.is_instance_of::<PyNotImplementedError>(py)
+        || error.is_instance_of::<PyTypeError>(py)
+        || error.is_instance_of::<PyValueError>(py);
+    if !is_of_a_column {
         return error;
     }
     let told = py.import(intern!(py, "arrow_dlpack._frames")).and_then(|frames| {

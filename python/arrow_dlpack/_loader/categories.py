@@ -388,7 +388,8 @@ def _field(schema: Any, name: str) -> Any:
     if schema.names.count(name) != 1:
         count = schema.names.count(name)
         none = f'no column "{name}" in {schema.names}'
-        raise KeyError(f'{count} columns are called "{name}"' if count else none)
+        several = f'{count} columns are called "{name}": rename all but one'
+        raise KeyError(several if count else none)
     return schema.field(name)
 
 

@@ -61,7 +61,8 @@ def check_columns(data: Any, options: LoaderOptions) -> Any:
 
 
 def _checked(data: Any, options: LoaderOptions) -> Any:
-    empty, query = _emptied(data), options.query
+    query = options.query
+    empty = _emptied(data, query)
     if is_local(data):
         empty = _emptied_files(data, query)
     if empty is not None:
@@ -77,11 +78,11 @@ def _checked(data: Any, options: LoaderOptions) -> Any:
     return None
 
 
-def _emptied(data: Any) -> Any:
+def _emptied(data: Any, query: Query) -> Any:
     """`emptied`, of a Mix with each of its sources."""
     if not isinstance(data, Mix):
         return emptied(data)
-    sources, ways = zip(*map(_emptied_part, _listed(data)), strict=True)
+    sources, ways = zip(*(_emptied_part(one, query) for one in _listed(data)), strict=True)
     return None if any(one is None for one in sources) else data.of(sources, ways)
 
 
@@ -90,7 +91,7 @@ def _listed(data: Any) -> Any:
     return [one for one, _ in data.sources] if isinstance(data, Mix) else data
 
 
-def _emptied_part(data: Any) -> tuple[Any, str | None]:
+def _emptied_part(data: Any, query: Query) -> tuple[Any, str | None]:
     """Of a Mix: `emptied`, and of this machine one file, or fragments, by the footers; how it gets
     another type.
     """
@@ -101,6 +102,7 @@ def _emptied_part(data: Any) -> tuple[Any, str | None]:
         head = files.head()
     except (OSError, ValueError):  # of a file that is not there yet, or not whole
         return None, None
+    files.check_texts(query)
     schemas, are_all = head or ([], False)
     return emptied_files(schemas) if are_all else None, files.way
 
@@ -130,6 +132,7 @@ def _emptied_files(data: Any, query: Query) -> Any:
     schema, names = schemas[0], schemas[0].names
     needed = [name for name in query.columns or () if not query.fills(name)]
     are_many = are_all and len(schemas) > 1
+    files.check_texts(query)
     if are_many or not set(heads(needed, lambda: names) or ()) <= set(names):
         files.runs(query)  # has the error, for all files
     wanted = features_of(schema) if query.columns is None else query.columns

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,7 @@ from . import filters as _filters
 from . import finite as _finite
 from .identity import head_of, of_files, of_filter, of_rows, of_types, stamps_of
 from .parallel import side_by_side
-from .paths import is_told, of_key, stamp_of, unread
+from .paths import is_told, of_key, of_no_bytes, stamp_of, unread
 from .readers import (
     Made,
     has_coded_views,
@@ -55,7 +55,7 @@ from .schema import (
     with_types,
 )
 from .sharding import shuffled
-from .source import Source, count_of, joined, named_by, seen_type, whole_of
+from .source import Source, count_of, joined, named_by, named_in, seen_type, whole_of
 
 #: How long files are read again to find the one that fails.
 _SECONDS = 60
@@ -85,7 +85,8 @@ class Dataset(Source):
             return sum(map(len, reader_of(kept)))
         if where is None and (parts := self._parts()) and are_parquet(parts):
             return sum(map(rows_of, parts))
-        count: int = dataset.count_rows(**({} if where is None else {"filter": where}))
+        filtered = {} if where is None else {"filter": where}
+        count: int = _of_single_names(dataset).count_rows(**filtered)
         return count
 
     def _where(self, query: Query) -> Any:
@@ -140,15 +141,16 @@ class Dataset(Source):
         if has_no_columns(dataset):
             raise ValueError("the dataset has no columns: was it made of no files?")
         wanted, options = _of_dataset(dataset, columns), _ahead_of(dataset)
+        read = _of_single_names(dataset)
         if where is None or not (seen or self._is_unpruned(dataset.schema, where)):
             options |= {} if where is None else {"filter": where}
-            data = dataset.scanner(columns=wanted, **options)
+            data = read.scanner(columns=wanted, **options)
             if hasattr(data, "to_reader"):
                 data = without_views(self._reader(data, where))
         else:
             more = _filters.named(where, _filters.seen_of(with_types(dataset.schema, seen or {})))
-            read = None if wanted is None else list(dict.fromkeys([*wanted, *more]))
-            data = self._reader(dataset.scanner(columns=read, **options), where)
+            names = None if wanted is None else list(dict.fromkeys([*wanted, *more]))
+            data = self._reader(read.scanner(columns=names, **options), where)
             data = _filters.filtered(data, where, wanted, seen)
         return reached(data, columns, query.may_lack)
 
@@ -303,6 +305,10 @@ class Dataset(Source):
         is_of_pyarrow = type(self._dataset).__module__.startswith("pyarrow")
         if not is_of_reading(error) or not is_of_pyarrow:
             return error
+        if (where := self._where(query)) is not None:
+            told = _filters.of_values(error, where, _filters.seen_of(self.schema(query)))
+            if told is not error:
+                return told
         fragments = self._read_footers or self._listed()
         fragments = [fragment for fragment in fragments if hasattr(fragment, "path")]
         if any(fragment.path in str(error) for fragment in fragments):
@@ -407,6 +413,13 @@ class Files(Dataset):
     def schema(self, query: Query = ALL) -> Any:
         self.fragments()
         return whole_of([schema for _, schema in self._schemas], query)
+
+    def untyped(self) -> Sequence[str]:
+        """Columns of CSV without a value: "NA" and "" are none, and words where texts are read."""
+        if self._format.default_extname != "csv":
+            return ()
+        is_null = import_module("pyarrow").types.is_null
+        return [own.name for own in self.schema() if is_null(own.type)]
 
     def head(self) -> tuple[list[Any], bool] | None:
         if len(self._named) == 1:
@@ -522,6 +535,21 @@ class Files(Dataset):
         """The columns that are read, those that each file converts from its own type, with what a
         filter sees of them, and what they become; None where there are none of these.
         """
+        self.check_texts(query)
+        schema, own, whole = self._schema_of_all(query)
+        texts = set(query.texts).intersection(self.untyped() if query.texts else ())
+        kinds = dict.fromkeys(texts, import_module("pyarrow").string())
+        whole = None if whole is None else with_types(whole, kinds)
+        return with_types(schema, kinds), own, whole
+
+    def check_texts(self, query: Query) -> None:
+        if self._format.default_extname == "csv":
+            keys = dict(self._files)
+            for path, schema in self._schemas:
+                _check_csv(path, schema, keys[path], query)
+
+    def _schema_of_all(self, query: Query) -> tuple[Any, dict[str, Any], Any]:
+        """The same, by the files alone."""
         pa = import_module("pyarrow")
         known = list(self.names() or ())
         if len(self._schemas) == 1:
@@ -531,7 +559,10 @@ class Files(Dataset):
         for path, schema in self._schemas:
             counts = Counter(schema.names)
             if twice := next((name for name in names or () if counts[name] > 1), None):
-                raise KeyError(f'{counts[twice]} columns of {path} are called "{twice}"')
+                raise KeyError(
+                    f'{counts[twice]} columns of {path} are called "{twice}": rename all but one, '
+                    "or name others in columns="
+                )
         _core._check_names(known, names or [])
         parts = [
             Part(path, selected(schema, query.columns), schema.names)
@@ -550,7 +581,13 @@ class Files(Dataset):
         read = features_of_all(self._schemas) if names is None else names
         wanted = [name for name in dict.fromkeys([*read, *named]) if name in known]
         seen = {
-            name: seen_type(name, self._schemas, query, renamed.get(name, self.way))
+            name: seen_type(
+                name,
+                self._schemas,
+                query,
+                renamed.get(name, self.way),
+                ', partitioning="hive"' if name in renamed else "",
+            )
             for name in named
         }
         found = {name: self._field(name, query) for name in wanted}
@@ -619,6 +656,40 @@ class Fragments(Files):
         read_footers(self._given, self._system)
         return self._given
 
+    def check_texts(self, query: Query) -> None:
+        """Nothing: they are as the format of their dataset has them."""
+
+
+def _check_csv(path: str, schema: Any, keys: Collection[str], query: Query) -> None:
+    """Refuses what pyarrow reads as binaries, or as one column, and the caller does not.
+
+    keys: columns that are keys of folders.
+    """
+    types, is_named, names = import_module("pyarrow").types, named_in(query), schema.names
+    read = heads(query.columns, lambda: names)
+    read = features_of(schema) if read is None else read
+    for field in schema:
+        is_read = field.name in read or (is_named is not None and is_named(schema, field.name))
+        if is_read and types.is_binary(field.type):
+            raise ValueError(f'{path}: column "{field.name}" is no UTF-8: {_other_encoding(path)}')
+    is_meant = query.columns is not None and set(read) <= set(names)
+    own = [name for name in names if name not in keys]
+    between = next((mark for mark in ";\t|" if len(own) == 1 and mark in own[0]), None)
+    if between is not None and types.is_string(schema.field(own[0]).type) and not is_meant:
+        raise ValueError(
+            f"{path} has one column, {own[0]!r}, since commas are between columns: "
+            f'pyarrow.csv.read_csv("{path}", parse_options=pyarrow.csv.ParseOptions('
+            f"delimiter={between!r})) makes a table of more"
+        )
+
+
+def _other_encoding(path: str) -> str:
+    """How a file of CSV that is not UTF-8 is read, for errors."""
+    return (
+        f'pyarrow.csv.read_csv("{path}", read_options=pyarrow.csv.ReadOptions('
+        'encoding="latin-1")) makes a table of one in Latin-1'
+    )
+
 
 def _of_files(fragments: Sequence[Any], schema: Any) -> Any:
     make = import_module("pyarrow.dataset").FileSystemDataset
@@ -634,6 +705,19 @@ def _plain(dataset: Any, schema: Any) -> Any:
     if files and hasattr(files[0], "path"):
         return _of_files(files, schema)
     return pa.dataset(without_views(dataset.to_table()))
+
+
+def _of_single_names(dataset: Any) -> Any:
+    """The dataset without columns that share a name, none of which is read: pyarrow looks for all
+    columns of a file without rows by their names.
+    """
+    if type(dataset).__name__ != "FileSystemDataset":
+        return dataset
+    schema, counts = dataset.schema, Counter(dataset.schema.names)
+    if len(counts) == len(schema):
+        return dataset
+    fields = [field for field in schema if counts[field.name] == 1]
+    return dataset.replace_schema(import_module("pyarrow").schema(fields, schema.metadata))
 
 
 def way_of_files(form: str, has_keys: bool) -> str:
@@ -674,11 +758,14 @@ def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> E
     number = re.search(r"In CSV column #(\d+): Row #(\d+)", text)
     if number is not None:
         name = fragment.physical_schema.names[int(number[1])]
-        text = text.replace(number[0], f'column "{name}": Row #{number[2]}') + (
-            "; a file's first block decides its types: pyarrow.dataset.dataset(paths, "
+        way = (
+            "a file's first block decides its types: pyarrow.dataset.dataset(paths, "
             'format="csv", schema=...) says others, and a CsvFileFormat with null_values takes '
             "some texts for nulls"
         )
+        if "invalid UTF8" in text:
+            way = _other_encoding(fragment.path)
+        text = text.replace(number[0], f'column "{name}": Row #{number[2]}') + f"; {way}"
     elif column is not None:
         own = fragment.physical_schema.field(column.name).type
         text = (
@@ -743,10 +830,12 @@ def _read_footer(fragment: Any) -> None:
         raise type(error)(f"{fragment.path}: {error}") from error
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{fragment.path}: the names of its columns are no UTF-8: pyarrow.csv.read_csv(path, "
-            'read_options=pyarrow.csv.ReadOptions(encoding="latin1")) makes a table of it'
+            f"{fragment.path}: the names of its columns are no UTF-8: "
+            f"{_other_encoding(fragment.path)}"
         ) from error
     except ValueError as error:
+        if fragment.filesystem.get_file_info(fragment.path).size == 0:
+            raise ValueError(of_no_bytes(fragment.path)) from error
         if is_told(fragment.path):
             raise
         raise ValueError(unread(fragment.path)) from error
@@ -755,7 +844,11 @@ def _read_footer(fragment: Any) -> None:
 def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None:
     """The columns that are to be read, None for all."""
     if columns is None:
-        return readable(dataset.schema) if hasattr(dataset, "schema") else None
+        if not hasattr(dataset, "schema"):
+            return None
+        found = readable(dataset.schema)
+        _core._check_names(found or [], found or [])
+        return found
     names: Any = getattr(getattr(dataset, "schema", None), "names", None)
     wanted = heads(list(dict.fromkeys(columns)), lambda: names)
     if names is not None and wanted is not None:

@@ -162,7 +162,13 @@ def filtered(
     def kept(batch: Any) -> Any:
         table = acero.TableSourceNodeOptions(pa.Table.from_batches([fitted(batch, sees)]))
         source = acero.Declaration("table_source", table)
-        found = acero.Declaration.from_sequence([source, holds]).to_table(use_threads=False)
+        try:
+            found = acero.Declaration.from_sequence([source, holds]).to_table(use_threads=False)
+        except ValueError as error:
+            told = of_values(error, where, sees)
+            if told is error:
+                raise
+            raise told from error
         mask = found["holds"].combine_chunks()
         if not pa.types.is_boolean(mask.type):
             raise TypeError(f"filter must be true or false of each row, and {where} is {mask.type}")
@@ -296,6 +302,23 @@ def bind(where: Any, schema: Any) -> None:
         ) from error
 
 
+def of_values(error: Exception, where: Any, schema: Any) -> Exception:
+    """A better error for integers that pyarrow compares as a type that has not all of them."""
+    found = re.search(r"Integer value -?\d+ not in range: -?\d+ to \d+", str(error))
+    if found is None:
+        return error
+    is_number = import_module("pyarrow").types.is_integer
+    columns = [own for own in schema if is_number(own.type) and is_named(where, schema, own.name)]
+    if not columns:
+        return error
+    told = ", ".join(f'"{own.name}" as {own.type}' for own in columns)
+    return ValueError(
+        f"filter= has column {told}, and pyarrow compares it as a type that has not all of its "
+        f"values: {found[0]}; values of the column's type, as "
+        f'pyarrow.scalar(1, "{columns[0].type}"), are compared as they are, in {where}'
+    )
+
+
 def _bind(where: Any, schema: Any) -> None:
     of = import_module("pyarrow.dataset").Scanner.from_batches
     try:
@@ -313,7 +336,8 @@ def _bind(where: Any, schema: Any) -> None:
         count = 1 if found is None else schema.names.count(found[2])
         if found is None or count == 1:  # of a field within the column
             raise
-        so = f"{count} columns are called so" if count else f"there is none among {schema.names}"
+        several = f"{count} columns are called so: rename all but one"
+        so = several if count else f"there is none among {schema.names}"
         raise KeyError(f'filter= names column "{found[2]}", and {so}') from error
 
 

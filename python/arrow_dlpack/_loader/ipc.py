@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from .identity import of_files, of_types, stamps_of
-from .paths import FEATHER, IPC_FILE, is_ipc, named, of_key, stamp_of, unread
+from .paths import FEATHER, IPC_FILE, is_ipc, named, of_key, of_no_bytes, stamp_of, unread
 from .readers import Made
 from .schema import ALL, Query, with_keys
 from .source import Several
@@ -47,6 +47,8 @@ class IpcFile:
         pa = import_module("pyarrow")
         begin = bytes(file.read(8))
         file.seek(0)
+        if not begin:
+            raise ValueError(of_no_bytes(self.path))
         if begin.startswith(FEATHER):
             return import_module("pyarrow.feather").read_table(file).to_reader()
         if not is_ipc(self.path, begin):

@@ -334,6 +334,9 @@ def _way_out(data: Any) -> str:
             return ": Mix(x) reads several sources by their weights"
         if any(hasattr(one, "__arrow_c_stream__") and _has_columns(one) for one in data.values()):
             return f": pass one of these tables, as x[{next(iter(data))!r}], or a Mix of several"
+        if all(map(_is_told_path, data.values())):
+            one = f"x[{next(iter(data))!r}]"
+            return f": pass one of these paths, as {one}, or list(x.values()) for all as one source"
     is_tensor = general.startswith("it is a tensor already")
     are_paths = isinstance(data, (set, frozenset)) and is_path(list(data))
     ways = [
@@ -370,6 +373,12 @@ def _way_out_of_list(data: Sequence[Any], general: str) -> str:
 
 def _is_one_path(source: Any) -> bool:
     return isinstance(source, (str, os.PathLike))
+
+
+def _is_told_path(value: Any) -> bool:
+    """Whether a value of a dict is no text of a row."""
+    is_text = isinstance(value, str)
+    return _is_one_path(value) and (not is_text or bool(os.path.splitext(value)[1]) or "/" in value)
 
 
 def _of_values(general: str) -> str:

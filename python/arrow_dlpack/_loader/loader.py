@@ -261,8 +261,11 @@ class Loader(Loop, Generic[Batch_co]):
         self._progress = Progress()
         #: Epochs that workers of Loader.torch make now.
         self._elsewhere = 0
-        #: What tells workers that persist, of each BatchDataset of this loader.
+        #: What tells workers that persist: of BatchDatasets of this loader, and of Loader.torch.
         self._listeners: Iterable[Any] = ()
+        #: That of its BatchDatasets, once there is one. It is kept when they go: it knows whether
+        #: workers have gone on from a state.
+        self._notice: Any = None
 
     def __repr__(self) -> str:
         """Its source, its options, and what each column becomes; it reads no data for it."""
@@ -305,7 +308,7 @@ class Loader(Loop, Generic[Batch_co]):
             )
         except BaseException as error:
             if source is not None and source.is_begun and not is_function(self._data):
-                error.add_note("The first batch was taken from the iterator: make it anew.")
+                error.add_note("What was read of the iterator is gone from it: make it anew.")
             raise
         if source is not None and source.once:
             self._was_read = True
@@ -448,7 +451,12 @@ class Loader(Loop, Generic[Batch_co]):
             rank, world_size = self._ranks()
             options = replace(options, rank=rank, world_size=world_size)
         own = {"_data": data, "_options": options, "_source": None}
-        own |= {"_progress": copy(self._progress), "_elsewhere": 0, "_listeners": ()}
+        own |= {
+            "_progress": copy(self._progress),
+            "_elsewhere": 0,
+            "_listeners": (),
+            "_notice": None,
+        }
         return {**self.__dict__, **own}
 
     def _listen(self, listener: Any) -> None:

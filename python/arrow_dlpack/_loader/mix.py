@@ -19,7 +19,18 @@ from .datasets import OF_FILES, Dataset
 from .empty import emptied, shown_schema_of, unknown_names
 from .readers import Made, heads, present, reader_of
 from .row_groups import Piece, len_of, pieces_of
-from .schema import ALL, Part, Query, Run, common, features_of, fitted
+from .schema import (
+    ALL,
+    Part,
+    Query,
+    Run,
+    common,
+    decoded_type,
+    features_of,
+    fitted,
+    is_text,
+    merged_of,
+)
 from .sharding import shuffled
 from .source import Loop, Source, count_of, joined, seen_by
 from .summary import lines, of_columns, of_source
@@ -291,6 +302,7 @@ class Mixed(Source):
     def rows(self, query: Query = ALL) -> int | None:
         if query.where is not None and self.once:
             return None
+        query = self._with_texts(query)
         if seen := self._seen(query):
             opens = [_Opens(part, query.counted, seen=seen) for part in self._parts]
             return self._turns.total([count_of(one.runs()) for one in opens])
@@ -298,7 +310,7 @@ class Mixed(Source):
         return None if None in lengths else self._turns.total(lengths)
 
     def read(self, query: Query) -> Any:
-        seen = self._seen(query)
+        query, seen = self._with_texts(query), self._seen(query)
         opened: list[Any] = []
         opens = [_Opens(part, _of(part, query, opened), seen=seen) for part in self._parts]
         return self._turned(opens, query, None)
@@ -312,13 +324,28 @@ class Mixed(Source):
             return {}
         return seen_by(list(zip(self._called, schemas, strict=True)), query, self.way)
 
+    def _with_texts(self, query: Query) -> Query:
+        """The query, for which a source reads texts where it has no value and others have texts."""
+        untyped = {name for part in self._parts for name in part.untyped()}
+        if not untyped:
+            return query
+        schemas = [schema for part in self._parts if (schema := part.schema(query)) is not None]
+        texts = []
+        for name in untyped:
+            having = [schema for schema in schemas if schema.names.count(name) == 1]
+            kind, _ = merged_of([schema.field(name).type for schema in having])
+            if kind is not None and is_text(decoded_type(kind)):
+                texts.append(name)
+        return replace(query, texts=texts)
+
     def runs(self, query: Query) -> list[Run]:
-        seen = self._seen(query)
+        query, seen = self._with_texts(query), self._seen(query)
         opens = [_Opens(part, _of(part, query, []), seen=seen) for part in self._parts]
         told = zip(self._called, opens, strict=True)
         return [_told(run, name) for name, one in told for run in one.runs()]
 
     def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
+        query = self._with_texts(query)
         if seen := self._seen(query):
             # Types of one source alone need not be those of which the filter is.
             query = query.before_filter(seen)
@@ -579,7 +606,8 @@ def _common(parts: Sequence[Part], query: Query, way: str) -> Any:
     if twice := next((name for name in names if whole.get_field_index(name) < 0), None):
         count = whole.names.count(twice)
         none = f'no column "{twice}": the Mix has {whole.names}'
-        raise KeyError(f'{count} columns of the Mix are called "{twice}"' if count else none)
+        several = f'{count} columns of the Mix are called "{twice}": rename all but one'
+        raise KeyError(several if count else none)
     # Of batches without columns nothing tells how many rows they have.
     names = names or whole.names[:1]
     return pa.schema([whole.field(name) for name in names], whole.metadata)

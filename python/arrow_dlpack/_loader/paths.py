@@ -240,6 +240,8 @@ def format_of(files: Sequence[str], system: Any) -> Any:
             found.setdefault(form, file)
     if files and not found:
         begin = _beginning(files[0], system)
+        if not begin:
+            raise ValueError(of_no_bytes(files[0]))
         told = next((form for of, form in _BEGINNINGS.items() if begin.startswith(of)), None)
         if told is None:
             raise ValueError(unread(files[0]))
@@ -304,6 +306,14 @@ def unread(path: str) -> str:
         f"{path} is none of the files that a Loader reads: Parquet (.parquet), Arrow IPC (.arrow, "
         f".arrows, .feather, .ipc) and CSV (.csv, .csv.gz); {way}, and a pattern such as "
         '"folder/**/*.parquet" leaves it out'
+    )
+
+
+def of_no_bytes(path: str) -> str:
+    """The error for a file of no bytes, which a program that ended early may leave."""
+    return (
+        f"{path} has no bytes, and so no columns: write it again, or pass a list of paths or a "
+        "pattern without it"
     )
 
 

@@ -84,6 +84,10 @@ def _way_out(batch: Any) -> str:
         return ": pyarrow.Table.from_pylist([x, ...]) makes one of rows"
     if isinstance(batch, (list, tuple)) and any(hasattr(one, "__dlpack__") for one in batch):
         return ': (arrow_dlpack.record_batch({"x": batch[0]}) for batch in x) makes tables'
+    if hasattr(batch, "__dlpack__"):
+        return ': (arrow_dlpack.record_batch({"x": batch}) for batch in x) makes tables of tensors'
+    if isinstance(batch, tuple):
+        return ": pyarrow.Table.from_pylist([dict(zip(names, row)) for row in x]) makes one of rows"
     return ": list(x) of these fragments is a source" * hasattr(batch, "physical_schema")
 
 
@@ -288,16 +292,22 @@ def cast(column: Any, kind: Any) -> Any:
         column = pa.nulls(len(column), _of_nulls(kind))
     if isinstance(kind, pa.BaseExtensionType):
         return kind.wrap_array(cast(getattr(column, "storage", column), kind.storage_type))
-    if has_list_views(kind) or has_runs(kind):
+    if has_list_views(kind) or has_runs(kind) or _is_encoded(column.type, kind):
         return _cast_within(column, kind)
     return (_plain(column) if has_coded_views(column.type) else column).cast(kind)
 
 
 def _cast_within(column: Any, kind: Any) -> Any:
     """Structs, lists and maps of this type, of which what is in them is cast: pyarrow 26 makes
-    wrong values of list views, and no runs of nulls.
+    wrong values of list views, no runs of nulls, and of texts and binaries alone dictionaries.
     """
     pa = import_module("pyarrow")
+    if pa.types.is_dictionary(kind):
+        if pa.types.is_dictionary(column.type):
+            return column.cast(kind)
+        codes = cast(column, kind.value_type).dictionary_encode()
+        indices = codes.indices.cast(kind.index_type)
+        return pa.DictionaryArray.from_arrays(indices, codes.dictionary, ordered=kind.ordered)
     if pa.types.is_run_end_encoded(kind):
         values = cast(column, kind.value_type)
         return import_module("pyarrow.compute").run_end_encode(values, kind.run_end_type)
@@ -347,6 +357,20 @@ def decoded(name: str, kind: Any) -> str:
 def made_anew(name: str) -> str:
     """How a column that pyarrow does not cast gets another type, for errors."""
     return f'pyarrow.array(table["{name}"].to_pylist(), type)'
+
+
+def _is_encoded(kind: Any, other: Any) -> bool:
+    """Whether plain values become a dictionary, in structs and lists of one kind too."""
+    types = import_module("pyarrow").types
+    if types.is_dictionary(other):
+        # pyarrow encodes no views.
+        return not types.is_dictionary(kind) and without_view(other.value_type) == other.value_type
+    if kind.id != other.id:
+        return False
+    if types.is_struct(kind):
+        return any(_is_encoded(kind.field(own.name).type, own.type) for own in other)
+    inner = range(other.num_fields)
+    return any(_is_encoded(kind.field(at).type, other.field(at).type) for at in inner)
 
 
 def _of_nulls(kind: Any) -> Any:

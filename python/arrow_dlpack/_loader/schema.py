@@ -51,6 +51,8 @@ class Query:
     opened: list[Any] | None = None
     #: Whether batches have the numbers by which Arrow stores values, such as those of times.
     physical: bool = False
+    #: Columns that are texts in other sources of a Mix, for files that tell no type of them.
+    texts: Collection[str] = ()
 
     def dtype_of(self, name: str) -> Any:
         """The Arrow type that the column's numbers become, None if they stay what they are."""
@@ -208,7 +210,10 @@ def _merged_field(
     for part, named in zip(parts, counts, strict=True):
         count = len(part.schema.get_all_field_indices(name))
         if max(count, named[name]) > 1:
-            raise KeyError(f'{named[name]} columns are called "{name}" in {part.name}')
+            raise KeyError(
+                f'{named[name]} columns are called "{name}" in {part.name}: rename all but one, or '
+                "name others in columns="
+            )
         if count:
             have.append((part.name, part.schema.field(name)))
         else:
@@ -248,8 +253,8 @@ def settled_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way:
 def check_scanned(name: str, parts: Sequence[tuple[str, Any]], way: str) -> None:
     """Refuses booleans beside numbers where words are read: to Python True is the word 1."""
     tells = _is_number, _is("decimal")
-    bools = [pair for pair in parts if _is_bool(_decoded(pair[1].type))]
-    numbers = [pair for pair in parts if any(tell(_decoded(pair[1].type)) for tell in tells)]
+    bools = [pair for pair in parts if _is_bool(decoded_type(pair[1].type))]
+    numbers = [pair for pair in parts if any(tell(decoded_type(pair[1].type)) for tell in tells)]
     if bools and numbers:
         raise TypeError(f"{differ(name, [bools[0], numbers[0]])}, and to Python True is 1: {way}")
 
@@ -418,12 +423,12 @@ def merged(one: Any, other: Any) -> Any:
     if types.is_null(one):
         return other
     if types.is_dictionary(one) != types.is_dictionary(other):
-        return without_view(merged(_decoded(one), _decoded(other)))
+        return without_view(merged(decoded_type(one), decoded_type(other)))
     rules = (rule for tells, rule in _RULES if tells(one) and tells(other))
     return next(rules, lambda *_: None)(one, other)
 
 
-def _decoded(kind: Any) -> Any:
+def decoded_type(kind: Any) -> Any:
     return kind.value_type if import_module("pyarrow").types.is_dictionary(kind) else kind
 
 
@@ -550,7 +555,7 @@ def _is_number(kind: Any) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind))
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
     types = import_module("pyarrow").types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
@@ -573,7 +578,7 @@ def _is(name: str) -> Callable[[Any], bool]:
 #: What tells two types of one family, and what merges them.
 _RULES: list[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]]] = [
     (_is("dictionary"), _merged_dictionaries),
-    (_is_text, lambda *_: import_module("pyarrow").large_string()),
+    (is_text, lambda *_: import_module("pyarrow").large_string()),
     (_is_binary, lambda *_: import_module("pyarrow").large_binary()),
     (_is_bool, lambda *_: import_module("pyarrow").bool_()),
     (_is_number, _merged_numbers),
@@ -593,7 +598,7 @@ def _with_numbers(kind: Any, dtype: Any) -> Any:
     others.
     """
     pa = import_module("pyarrow")
-    types, kind = pa.types, _decoded(kind)
+    types, kind = pa.types, decoded_type(kind)
     if _is_tensor(kind):
         return _row_major(kind, dtype)
     if _is_number(kind) or _is_bool(kind) or types.is_decimal(kind):
@@ -650,7 +655,7 @@ def told_by(schema: Any, later: Any) -> Any:
 
 def alike(kind: Any) -> Any:
     """One type for all encodings of the same values: large texts and lists, and no dictionaries."""
-    kind = _decoded(kind)
+    kind = decoded_type(kind)
     makes = (make for tells, make in _ALIKE if tells(kind))
     return next(makes, lambda own: own)(kind)
 
@@ -668,7 +673,7 @@ def _alike_json_or_opaque(kind: Any) -> Any:
 
 #: What tells a type of one family, and what makes the type of all encodings of it.
 _ALIKE: list[tuple[Callable[[Any], bool], Callable[[Any], Any]]] = [
-    (_is_text, lambda _: import_module("pyarrow").large_string()),
+    (is_text, lambda _: import_module("pyarrow").large_string()),
     (_is_binary, lambda _: import_module("pyarrow").large_binary()),
     (_is_bool, lambda _: import_module("pyarrow").bool_()),
     (is_list, lambda kind: import_module("pyarrow").large_list(alike(kind.value_type))),
@@ -800,18 +805,24 @@ TOLD = Told()
 
 
 def conformed(
-    parts: Iterable[Any], head: Any, names: Sequence[str] | None, told: Told = TOLD
+    parts: Iterable[Any],
+    head: Any,
+    names: Sequence[str] | None,
+    told: Told = TOLD,
+    later: Mapping[str, int] = MappingProxyType({}),
 ) -> Iterator[Any]:
     """The batches of a stream, of which `head` is the first part's schema.
 
     names: the columns that matter, None for all. A later part of other types is an error.
+    later: the numbers of parts that have said the types of columns in place of the first one.
     """
     target = head_of(head, names)
+    said = {name: told.later.format(at) for name, at in later.items()}
     for number, part in enumerate(parts):
         reader = reader_of(part)
         if number and not reader.schema.equals(target):
-            later = told._replace(later=told.later.format(number))
-            _check_conforms(reader.schema, target, names is None, later)
+            one = told._replace(later=told.later.format(number))
+            _check_conforms(reader.schema, target, names is None, one, said)
         for batch in reader:
             yield fitted(batch, target)
 
@@ -855,7 +866,10 @@ def of_stream(schema: Any) -> Any:
     return pa.schema(wide, schema.metadata)
 
 
-def _check_conforms(schema: Any, head: Any, has_all: bool, told: Told) -> None:
+def _check_conforms(
+    schema: Any, head: Any, has_all: bool, told: Told, said: Mapping[str, str]
+) -> None:
+    """said: the parts that have said the types of columns in place of the first one."""
     more = set(features_of(schema)) - set(head.names) if has_all else set()
     for name in [*head.names, *sorted(more)]:
         counts = [len(of.get_all_field_indices(name)) for of in (head, schema)]
@@ -872,6 +886,6 @@ def _check_conforms(schema: Any, head: Any, has_all: bool, told: Told) -> None:
             if told.merged and merged(one, other) is not None:
                 ways.append(told.merged)
             raise TypeError(
-                f'column "{name}" is {kind} in {told.first} and {theirs} in {told.later}, and '
-                f"a stream has one schema: {', or '.join(ways)}"
+                f'column "{name}" is {kind} in {said.get(name, told.first)} and {theirs} in '
+                f"{told.later}, and a stream has one schema: {', or '.join(ways)}"
             )

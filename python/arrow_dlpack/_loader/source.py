@@ -129,6 +129,13 @@ class Source:
             return None
         return reader_of(readable_for(self._open(None), query.columns, named_in(query))).schema
 
+    def untyped(self) -> Sequence[str]:
+        """Columns of which another source may say that they are texts: this one has no value."""
+        return ()
+
+    def check_texts(self, query: Query) -> None:
+        """Refuses files of texts, as far as they have been read, of which pyarrow makes others."""
+
     def head(self) -> tuple[list[Any], bool] | None:
         """The schemas of its first files, and whether there are no others."""
         return None
@@ -273,7 +280,7 @@ class Stream(Source):
         names = heads(query.columns, lambda: first.schema.names)
         # A filter may name others.
         schema = head_of(first.schema, names) if query.where is None else first.schema
-        schema, begun = _begun(schema, first, ahead)
+        schema, begun, told_by_later = _begun(schema, first, ahead)
         if names is not None and query.where is not None:
             named = _filters.named(query.where, _filters.seen_of(schema))
             names = list(dict.fromkeys([*names, *named]))
@@ -288,7 +295,7 @@ class Stream(Source):
             for part in left.rest():
                 yield readable_for(part, query.columns, is_named)
 
-        batches = conformed(read(), schema, names, self._told_parts)
+        batches = conformed(read(), schema, names, self._told_parts, told_by_later)
         return Made(schema, recorded(reading, batches))
 
 
@@ -322,12 +329,14 @@ class _Parts:
         yield from self._parts
 
 
-def _begun(schema: Any, first: Any, parts: Iterator[Any]) -> tuple[Any, list[Any]]:
-    """The schema of a stream, and the parts that were looked at for it.
+def _begun(schema: Any, first: Any, parts: Iterator[Any]) -> tuple[Any, list[Any], dict[str, int]]:
+    """The schema of a stream, the parts that were looked at for it, and the columns of which
+    another part than the first one says the type, with its number.
 
     Nulls alone are of no type: parts that follow say which.
     """
     begun, rows = [first], 0
+    later: dict[str, int] = {}
     while any(has_nulls(own.type) for own in schema):
         if len(begun) >= _PARTS_AHEAD and rows >= _ROWS_AHEAD:
             break
@@ -335,9 +344,12 @@ def _begun(schema: Any, first: Any, parts: Iterator[Any]) -> tuple[Any, list[Any
             break
         own = rows_of_table(part)
         rows += _ROWS_AHEAD if own is None else max(own, 1)
-        begun.append(reader_of(part))
-        schema = told_by(schema, begun[-1].schema)
-    return schema, begun
+        reader, before = reader_of(part), schema
+        schema = told_by(schema, reader.schema)
+        pairs = zip(before, schema, strict=True)
+        later |= {own.name: len(begun) for was, own in pairs if was.type != own.type}
+        begun.append(reader)
+    return schema, begun, later
 
 
 class Several(Source):
@@ -485,18 +497,23 @@ def named_by(parts: Sequence[tuple[str, Any]], query: Query, way: str) -> list[s
         raise
 
 
-def seen_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str) -> Any:
+def seen_type(
+    name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str, keys: str = ""
+) -> Any:
     """What a filter sees of a column: the type of all parts, or float64 if its wish says a float.
 
     Of structs that differ it sees the fields that have one.
 
     With the type of each part, whether a row is kept would depend on the part that it is in.
+
+    keys: what a dataset is told if the column is the key of folders, for errors.
     """
     if lacks := next((part for part, schema in parts if name not in schema.names), None):
         raise KeyError(
             f'filter= names column "{name}", which {lacks} has not: '
             f'table.append_column("{name}", pyarrow.nulls(len(table), type)) has nulls there, and '
-            "so has a dataset of files, pyarrow.dataset.dataset(paths, schema=..., format=...)"
+            "so has a dataset of files, "
+            f"pyarrow.dataset.dataset(paths, schema=..., format=...{keys})"
         )
     for part, schema in parts:
         if (count := schema.names.count(name)) > 1:

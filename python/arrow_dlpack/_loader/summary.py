@@ -118,10 +118,25 @@ def _becomes(name: str, schema: Any, options: LoaderOptions, is_whole: bool = Fa
         return of
     if is_list(kind) or is_list_view(kind):
         return f"{of} -> {'matrix' if options.matrix else 'Ragged'}"
-    is_label = name in options.wanted.labels
-    if options.dtype is None or is_label:
+    if name in options.wanted.labels:
         return of
-    return f"{of} -> {_core._dtype_name(options.dtype)}"
+    if options.dtype is not None:
+        return f"{of} -> {_core._dtype_name(options.dtype)}"
+    # A matrix has one dtype, which all of its columns decide.
+    is_nan = options.nulls == "nan" and not options.matrix
+    return f"{of} -> {made}" if is_nan and (made := _with_nan(kind)) else of
+
+
+def _with_nan(kind: Any) -> str | None:
+    """The floats that integers become by nulls="nan", and booleans; None of what stays as it is."""
+    pa = import_module("pyarrow")
+    if pa.types.is_fixed_size_list(kind) or isinstance(kind, pa.FixedShapeTensorType):
+        return _with_nan(kind.value_type)
+    if pa.types.is_boolean(kind) or isinstance(kind, pa.Bool8Type):
+        return "float32"
+    if not pa.types.is_integer(kind):
+        return None
+    return "float64" if kind.bit_width > 16 else "float32"
 
 
 def _is_object(kind: Any) -> bool:

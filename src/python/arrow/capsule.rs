@@ -95,11 +95,21 @@ impl<'py> Pair<'py> {
     }
 }
 
-/// An upper bound of the bytes that an import reads or moves, computed before the array has been checked.
+/// About how many bytes an import reads or moves at most, computed before the array has been checked.
 fn most_work(array: &ArrowArray, data_type: &DataType) -> usize {
     let rows = usize::try_from(array.length().max(array.offset())).unwrap_or(usize::MAX);
-    let width = data_type.primitive_width().unwrap_or(usize::MAX);
-    rows.max(1).saturating_mul(width.saturating_mul(2))
+    rows.max(1).saturating_mul(width_of(data_type).saturating_mul(2))
+}
+
+/// Bytes of a row; of what refers to other memory any number.
+fn width_of(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Boolean => 1,
+        DataType::Struct(fields) => fields
+            .iter()
+            .fold(0, |width: usize, field| width.saturating_add(width_of(field.data_type()))),
+        other => other.primitive_width().unwrap_or(usize::MAX),
+    }
 }
 
 /// Reads the structure in an `arrow_schema` capsule, which keeps it.

@@ -10,7 +10,8 @@ use std::{ops::Range, ptr::NonNull, str, sync::Arc};
 
 use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
 use arrow_array::{
-    Array, ArrayRef, OffsetSizeTrait, StructArray, cast::AsArray, make_array, new_empty_array,
+    Array, ArrayRef, BooleanArray, OffsetSizeTrait, StructArray, cast::AsArray, make_array,
+    new_empty_array,
 };
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
 use arrow_data::ArrayData;
@@ -52,7 +53,7 @@ struct Part<'a> {
 impl<'a> Part<'a> {
     /// A range of rows as an array.
     fn rows(self, from: usize, len: usize) -> ArrowResult {
-        use DataType::{Binary, Dictionary, LargeBinary, LargeUtf8, Struct, Utf8};
+        use DataType::{Binary, Boolean, Dictionary, LargeBinary, LargeUtf8, Struct, Utf8};
         let data_type = self.array.data_type();
         if len == 0 && !data_type.is_nested() && !matches!(data_type, Dictionary(..)) {
             return Ok(new_empty_array(data_type));
@@ -62,6 +63,7 @@ impl<'a> Part<'a> {
         }
         match data_type {
             Struct(fields) => self.structs(fields, from, len),
+            Boolean => self.bits(from, len),
             Utf8 | Binary => self.texts::<i32>(from, len),
             LargeUtf8 | LargeBinary => self.texts::<i64>(from, len),
             _ => self.others(from, len),
@@ -93,6 +95,15 @@ impl<'a> Part<'a> {
         Ok(Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, len)?))
     }
 
+    /// [`rows`](Self::rows) of booleans.
+    fn bits(self, from: usize, len: usize) -> ArrowResult {
+        let start = self.array.offset() + from;
+        let bits = self.array.fixed().first().and_then(|(_, bits)| *bits);
+        let bits = self.cut(bits, 0..(start + len).div_ceil(8))?;
+        let values = BooleanBuffer::new(bits, start, len);
+        Ok(Arc::new(BooleanArray::new(values, self.nulls(from, len))))
+    }
+
     /// [`rows`](Self::rows) of any other type. Its children are checked before it is.
     fn others(self, from: usize, len: usize) -> ArrowResult {
         let data_type = self.array.data_type();
@@ -104,9 +115,8 @@ impl<'a> Part<'a> {
         if let (Some(nulls), true) = (&nulls, is_view) {
             return views(data_type, len, nulls, buffers);
         }
-        // Bits begin within a byte, and the ends of runs count from the start of the whole array.
-        let is_within = matches!(data_type, DataType::Boolean | DataType::RunEndEncoded(..));
-        let offset = if is_within { start } else { 0 };
+        // The ends of runs count from the start of the whole array.
+        let offset = if matches!(data_type, DataType::RunEndEncoded(..)) { start } else { 0 };
         let data = ArrayData::builder(data_type.clone()).offset(offset).len(len).nulls(nulls);
         let data = data.child_data(children).align_buffers(true);
         if !matches!(data_type, DataType::Union(_, UnionMode::Dense)) {

@@ -147,8 +147,12 @@ fn check_below(schema: &ArrowSchema, column: &str, depth: usize, fields: &mut us
 /// Refuses a type of polars' that Arrow has not, in a column.
 fn refuse_polars(format: &str, column: &str) -> Checked {
     let Some(own) = format.strip_prefix("_pl") else { return Ok(()) };
+    let what = match column {
+        "" => "a column without a name".to_owned(),
+        name => format!("column {name:?}"),
+    };
     Err(format!(
-        "column \"{column}\" is of a type of polars' own, {own}, which Arrow has not: cast it to \
+        "{what} is of a type of polars' own, {own}, which Arrow has not: cast it to \
          polars.Int64, or polars.Float64 if that is too narrow (lists of it to polars.List of these), or leave it out"
     ))
 }

@@ -13,6 +13,7 @@ use crate::arrow_types::child_types;
 use crate::chunks::checked;
 use crate::python::array::PyArray;
 use crate::python::arrow::imported::Imported;
+use crate::python::protocols::{class_has, methods};
 use crate::python::runtime::unlocked;
 use crate::python::source;
 use crate::{Error, ReaderError, batches::rows_at, pending::without_exception};
@@ -38,7 +39,10 @@ pub(in crate::python) fn chunks_of(
         let chunks = iter::from_fn(move || made.next().map_err(failed).transpose());
         return Ok((Box::new(chunks), field));
     }
-    if let Some(mut stream) = source::open(source, wanted)? {
+    let [array, _stream] = methods(source.py());
+    let is_array = class_has(source, array) == Some(true);
+    let stream = if is_array { None } else { source::open(source, wanted)? };
+    if let Some(mut stream) = stream {
         let field = Arc::clone(stream.field());
         let chunks = iter::from_fn(move || match stream.next().map_err(failed) {
             Ok(None) => stream.reading.end().err().map(|error| Err(failed(error))),

@@ -217,9 +217,9 @@ fn at_path(table: &StructArray, path: &str) -> PyResult<Option<Found>> {
     let named = |name: &str| {
         let mut found = fields.iter().enumerate().filter(|(_, field)| field.name() == name);
         match (found.next(), found.next()) {
-            (Some(_), Some(_)) => {
-                Err(PyKeyError::new_err(format!("several columns are called {name:?}")))
-            }
+            (Some(_), Some(_)) => Err(PyKeyError::new_err(format!(
+                "several columns are called {name:?}: rename all but one"
+            ))),
             (Some((at, field)), None) => {
                 Ok(Some((Arc::clone(table.column(at)), Arc::clone(field))))
             }

@@ -128,7 +128,7 @@ pub(in crate::python) fn jax_array<'py>(
 
 /// The `jax.Array` of one of NumPy's, whose values it has.
 pub(in crate::python) fn to_jax<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    framework::module(array.py())?.call_method1("check_jax_array", (array,))?;
+    array.py().import(framework::MODULE)?.call_method1("check_jax_array", (array,))?;
     array.py().import("jax.numpy")?.call_method1("asarray", (array,))
 }
 
