@@ -23,8 +23,8 @@ from dlpack_conformance.abi.capsule import (
     take_exception_away,
 )
 from dlpack_conformance.abi.dlpack import CPU
-from dlpack_conformance.kit.arrow_field import Field, fill_schema
-from dlpack_conformance.kit.arrow_producer import ArrowProducer, Made
+from dlpack_conformance.kit.arrow_field import Field
+from dlpack_conformance.kit.arrow_producer import ArrowProducer, Made, schema_part
 
 STREAMS: list[Any] = []  # for the life of the process
 GARBAGE = 0xAA
@@ -78,7 +78,11 @@ class ArrowStream:
     @property
     def interrupted(self) -> str | None:
         """The exception that a consumer had set when it called, and that ctypes lost."""
-        return next((opened.interrupted for opened in self.opened if opened.interrupted), None)
+        made = [made for opened in self.opened for made in opened.schemas]
+        made += [made for chunk in self.chunks for made in chunk.arrays]
+        found = [opened.interrupted for opened in self.opened]
+        found += [text for each in made for text in each.interrupted]
+        return next(filter(None, found), None)
 
     @property
     def releases(self) -> list[int]:
@@ -103,6 +107,7 @@ class Opened:
         self.of, self.calls, self.misuse = of, list[str](), list[str]()
         self.position = self.releases = self.inside = 0
         self.failed = False  # the last operation
+        self.schemas: list[Made] = []
         self.interrupted: str | None = None  # the exception that was set when it was called
         self.text: Any = None  # of the last error
         self.callbacks = (
@@ -135,7 +140,8 @@ class Opened:
         self.begin("get_schema")
         code = self.fail(ArrowSchema, out) if self.of.fails_at == "get_schema" else 0
         if code == 0:
-            fill_schema(ArrowSchema.from_address(out), self.of.field)
+            part = schema_part(self.of.field)
+            self.schemas.append(Made(part, ArrowSchema.from_address(out), True))
         self.failed = code != 0
         return code
 

@@ -26,10 +26,19 @@ from dlpack_conformance.kit.reference_arrow import (
     take_array,
 )
 
-FORMATS = {"c": "int8", "C": "uint8", "s": "int16", "S": "uint16", "i": "int32", "I": "uint32"}
-FORMATS |= {"l": "int64", "L": "uint64", "e": "float16", "f": "float32", "g": "float64"}
-ARROWS_FORMAT = {dtype: form for form, dtype in FORMATS.items()}
-WIDTHS = {form: int("".join(filter(str.isdigit, dtype))) // 8 for form, dtype in FORMATS.items()}
+COLUMN_FORMATS = {
+    "c": "int8",
+    "C": "uint8",
+    "s": "int16",
+    "S": "uint16",
+    "i": "int32",
+    "I": "uint32",
+}
+COLUMN_FORMATS |= {"l": "int64", "L": "uint64", "e": "float16", "f": "float32", "g": "float64"}
+ARROWS_FORMAT = {dtype: form for form, dtype in COLUMN_FORMATS.items()}
+COLUMN_WIDTHS = {
+    form: int("".join(filter(str.isdigit, dtype))) // 8 for form, dtype in COLUMN_FORMATS.items()
+}
 BRIDGES_STREAM = 13
 
 
@@ -37,12 +46,12 @@ def bridge_tensor(x: Any) -> Array:
     """A column without nulls, read-only, in its own memory."""
     taken = take_array(x)
     form, array = taken.field.format, taken.array
-    if form not in FORMATS or taken.field.dictionary is not None:
+    if form not in COLUMN_FORMATS or taken.field.dictionary is not None:
         raise BufferError(f"a column of format {form} is no tensor")
     if None in taken.to_list():
         raise BufferError("a tensor has no nulls")
-    address = (array.buffers[1] or 0) + array.offset * WIDTHS[form]
-    return Array(address, FORMATS[form], (array.length,), (1,), readonly=True, owner=taken)
+    address = (array.buffers[1] or 0) + array.offset * COLUMN_WIDTHS[form]
+    return Array(address, COLUMN_FORMATS[form], (array.length,), (1,), readonly=True, owner=taken)
 
 
 class Column:

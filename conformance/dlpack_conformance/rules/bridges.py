@@ -63,7 +63,7 @@ def array_in_place(lib: Any) -> None:
     equal("address", x.address + 4, found.array.buffers[1] + 4 * found.array.offset)
 
 
-@rule("BR01", "derived", "C data interface, ArrowArray.buffers; dlpack.h, DLTensor.data", "p c")
+@rule("BR01", "derived", "C data interface, ArrowArray.buffers; dlpack.h, DLTensor.data", "pc")
 def same_memory(lib: Library) -> None:
     """A tensor of an array is where its values are, and an array of a tensor too."""
     either(lib, tensor_in_place, array_in_place)
@@ -92,7 +92,7 @@ def counts_byte_offset(lib: Any) -> None:
 
 
 @rule(
-    "BR02", "derived", "C data interface, ArrowArray.offset; dlpack.h, DLTensor.byte_offset", "p c"
+    "BR02", "derived", "C data interface, ArrowArray.offset; dlpack.h, DLTensor.byte_offset", "pc"
 )
 def offset_once(lib: Library) -> None:
     """An offset is counted once."""
@@ -218,7 +218,7 @@ def two_arrays(lib: Any, x: Producer) -> list[ArrowArray]:
     return [move(one.array) for one in found]
 
 
-@rule("BR07", "derived", "C data interface, Memory management; dlpack.h, deleter", "p c")
+@rule("BR07", "derived", "C data interface, Memory management; dlpack.h, deleter", "pc")
 def release_after_deleter(lib: Library) -> None:
     """An array is released after the last tensor of it is deleted, and the other way round."""
     either(lib, release_waits_for_deleter, deleter_waits_for_release)
@@ -241,7 +241,7 @@ def array_has_minus_one(lib: Any) -> None:
     )
 
 
-@rule("BR08", "derived", "C device data interface, device_id; dlpack.h, DLDevice.device_id", "p c")
+@rule("BR08", "derived", "C device data interface, device_id; dlpack.h, DLDevice.device_id", "pc")
 def device_ids(lib: Library) -> None:
     """The CPU is number 0 for DLPack and -1 for Arrow, on the objects of a bridge."""
     either(lib, tensor_has_zero, array_has_minus_one)
@@ -292,7 +292,7 @@ def releases_on_c_thread(lib: Any) -> None:
     "BR10",
     "derived",
     "Python specification, Implementation (GIL); C data interface",
-    "p c",
+    "pc",
     fresh=True,
 )
 def gil(lib: Library) -> None:

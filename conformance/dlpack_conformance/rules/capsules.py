@@ -64,11 +64,11 @@ def objects(lib: Any) -> list[Any]:
     if hasattr(lib, "arrow_array"):
         found.append(lib.arrow_array(INTEGERS, VALUES))
     if hasattr(lib, "arrow_stream"):
-        found.append(lib.arrow_stream(PAIRS, [ROWS, ROWS]))
+        found.append(lib.arrow_stream(PAIRS, [ROWS]))
     if hasattr(lib, "arrow_device_array"):
         found.append(lib.arrow_device_array(INTEGERS, VALUES))
     if hasattr(lib, "arrow_device_stream"):
-        found.append(lib.arrow_device_stream(PAIRS, [ROWS, ROWS]))
+        found.append(lib.arrow_device_stream(PAIRS, [ROWS]))
     if not found:
         raise NotApplicable("exports nothing")
     return found
@@ -398,7 +398,13 @@ def requested_positional(lib: Library) -> None:
             ((schema_capsule(field),), {}),
             ((), {"requested_schema": schema_capsule(field)}),
         ):
-            seen = schema_of(method(*arguments, **keywords))
+            try:
+                result = method(*arguments, **keywords)
+            except TypeError as error:
+                raise Broken(f"a result for {arguments} and {keywords}", text(error)) from None
+            except Exception:
+                continue  # it meets no requests
+            seen = schema_of(result)
             equal(f"format of what {method.__name__} gives", field.format, seen.format)
 
 

@@ -132,7 +132,7 @@ def takes_codes_as_failures(lib: Any) -> None:
         error_of(lib, failing(code=code))
 
 
-@rule("AR303", "must", "C stream interface, Error codes", "p c")
+@rule("AR303", "must", "C stream interface, Error codes", "pc")
 def zero_is_success(lib: Library) -> None:
     """A callback gives 0 for success and an errno for a failure; what is not 0 is a failure."""
     either(lib, fails_with_a_code, takes_codes_as_failures)
@@ -154,7 +154,7 @@ def stops_at_released(lib: Any) -> None:
     taken(lib, x)
 
 
-@rule("AR304", "must", "C stream interface, get_next", "p c")
+@rule("AR304", "must", "C stream interface, get_next", "pc")
 def end_is_released(lib: Library) -> None:
     """The end of a stream is success with a released array."""
     either(lib, ends_with_released, stops_at_released)
@@ -220,7 +220,7 @@ def copies_text(lib: Any) -> None:
         raise Broken("the text as it was until the next call", said)
 
 
-@rule("AR309", "must", "C stream interface, get_last_error", "p c")
+@rule("AR309", "must", "C stream interface, get_last_error", "pc")
 def last_error_lifetime(lib: Library) -> None:
     """The text of an error is valid until the next call, and copied to be used after it."""
     either(lib, keeps_text, copies_text)
@@ -357,7 +357,7 @@ def takes_no_chunks(lib: Any) -> None:
     taken(lib, ArrowStream(BATCHES, []))
 
 
-@rule("AR319", "derived", "C stream interface, get_next (the end)", "p c")
+@rule("AR319", "derived", "C stream interface, get_next (the end)", "pc")
 def empty_stream(lib: Library) -> None:
     """A stream without chunks is a table without rows, with its schema."""
     either(lib, gives_no_chunks, takes_no_chunks)
@@ -384,7 +384,7 @@ def keeps_chunks_before_error(lib: Any) -> None:
         raise Broken("an exception", "a chunk of a call that failed")
 
 
-@rule("AR320", "derived", "C stream interface, Result lifetimes", "p c")
+@rule("AR320", "derived", "C stream interface, Result lifetimes", "pc")
 def rows_before_error(lib: Library) -> None:
     """Chunks from before an error stay valid."""
     either(lib, chunks_outlive_error, keeps_chunks_before_error)
