@@ -1,5 +1,6 @@
 """AR2xx: ArrowArray, its layout, release and moving."""
 
+import contextlib
 import ctypes
 import gc
 import struct
@@ -82,7 +83,11 @@ def null_count(lib: Library) -> None:
 
 
 def nulls_counted(lib: Library) -> None:
-    for field, array in exported_arrays(lib):
+    exports = list(arrow_exports(lib))
+    with contextlib.suppress(NotApplicable):
+        part = lib.arrow_slice(lib.arrow_array(INTS, [None, 1, None, 3]), 1, 2)
+        exports.append((INTS, [1, None], ArrowExported(part)))
+    for field, array in [a for _, _, e in exports for a in arrays_in(e.field, e.array)]:
         items = range(array.offset, array.offset + array.length)
         if field.format == "n":
             expected = array.length
@@ -196,7 +201,8 @@ def buffers_pointers(lib: Library) -> Report:
 
 
 def buffers_set(lib: Library) -> None:
-    for field, array in exported_arrays(lib):
+    empty: list[tuple[Field, list[Any]]] = [(field, []) for field, _ in arrow_cases()]
+    for field, array in exported_arrays(lib, arrow_cases() + empty):
         if array.n_buffers and not array.buffers:
             raise Broken(f"{array.n_buffers} pointers (format {field.format})", "NULL")
 
@@ -204,7 +210,8 @@ def buffers_set(lib: Library) -> None:
 @rule("AR209", "must", "CDataInterface, ArrowArray.buffers", "p")
 def null_buffers(lib: Library) -> None:
     """A buffer is NULL only if it is the bitmap and `null_count` is 0, or if it has no bytes."""
-    for field, array in exported_arrays(lib):
+    nulls: list[tuple[Field, list[Any]]] = [(INTS, [None, None]), (Field("g"), [None])]
+    for field, array in exported_arrays(lib, arrow_cases() + nulls):
         sizes = buffer_sizes(field, array)
         for i, name in enumerate(buffer_names(field, array)):
             if array.buffers[i] or not sizes[i] or (name == "validity" and array.null_count == 0):

@@ -57,6 +57,11 @@ def decorator(how):
     return with_rule
 
 
+def beside(ids, why):
+    """For many rules with one reason."""
+    return dict.fromkeys(ids.split(), why)
+
+
 @decorator
 def mutant(change):
     """The function plants the fault, in `kit.reference` or `hooks.kit_reference`."""

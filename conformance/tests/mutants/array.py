@@ -20,6 +20,7 @@ from mutants import (
     arrow_checks,
     arrow_makes,
     arrow_reads,
+    beside,
     columns,
     drops,
     mutant,
@@ -35,7 +36,7 @@ def length_of_the_dictionary_is_negative(part, field):
         part.dictionary.fields["length"] = -1
 
 
-@arrays("AR201")
+@arrays("AR204", AR202="of more items")
 def length_counts_the_offset(part, field):
     part.fields["length"] += part.fields["offset"]
 
@@ -82,7 +83,7 @@ def offset_is_read_as_bytes(taken):
     taken.array.offset //= width_of(taken.field.format) or 1
 
 
-@columns("AR205")
+@columns("AR205", **beside("AR235", "of structs too"))
 def offset_is_ignored(taken):
     taken.array.offset = 0
 
@@ -142,7 +143,7 @@ def buffers_of_no_items_are_null(part, field):
         part.fields["n_buffers"], part.fields["buffers"] = len(part.buffers), None
 
 
-@arrays("AR208")
+@arrays("AR208", **beside("AR111 AR202 AR209 AR211 AR212", "its buffers are read"))
 def buffers_are_null(part, field):
     if field.format == "tDn":
         part.fields["n_buffers"], part.fields["buffers"] = len(part.buffers), None
@@ -154,13 +155,13 @@ def data_of_nulls_alone_are_null(part, field):
         part.buffers[1] = None
 
 
-@arrays("AR209")
+@arrays("AR209", **beside("AR111", "they are read"))
 def data_are_null(part, field):
     if field.format == "tDn":
         part.buffers[1] = None
 
 
-@arrays("AR209")
+@arrays("AR209", **beside("AR202", "the nulls are none"))
 def bitmap_is_null(part, field):
     if field.format == "tDn":
         part.buffers[0] = None
@@ -193,7 +194,7 @@ def short(part, index, missing):
     part.buffers[index] = before_guard_page(part.buffers[index][:-missing])
 
 
-@arrays("AR211")
+@arrays("AR211", **beside("AR111", "it is read"))
 def last_element_is_missing(part, field):
     if field.format == "tDn" and part.fields["length"]:
         short(part, 1, 8)
@@ -205,7 +206,7 @@ def last_element_of_a_child_is_missing(part, field):
         short(part.children[0], 1, 4)
 
 
-@arrays("AR211")
+@arrays("AR211", **beside("AR111 AR209", "it is read"))
 def last_offset_is_missing(part, field):
     if field.format == "Z" and part.fields["length"]:
         short(part, 1, 8)
@@ -274,12 +275,12 @@ def child_has_one_item_for_each_list(part, field):
         part.children[0].fields["null_count"] = -1
 
 
-@arrays("AR215")
+@arrays("AR215", **beside("AR224", "the child is read"))
 def child_of_a_struct_lacks_an_item(part, field):
     if field.format == "+s" and part.fields["length"]:
         for its in part.children:
             its.fields["length"] -= 1
-            its.fields["null_count"] = -1
+            its.fields["null_count"] = -1 if its.buffers[0] else 0
 
 
 @arrays("AR216")
@@ -288,7 +289,10 @@ def dictionary_of_what_has_none(part, field):
         part.dictionary = arrow_producer.array_part(Field("u"), ["a"])
 
 
-@arrays("AR216")
+@arrays(
+    "AR216",
+    **beside("AR111 AR114 AR202 AR206 AR208 AR209 AR211 AR212 AR215 AR223 AR236", "it is read"),
+)
 def dictionary_is_missing(part, field):
     part.dictionary = None
 
@@ -369,7 +373,7 @@ def on_base(change):
     reference_arrow.make_array = planted
 
 
-@mutant("AR219")
+@mutant("AR219", **beside("AR114 AR204 AR221 AR222", "it counts as released"))
 def array_has_no_release():
     def without(array):
         array.release = None
@@ -383,7 +387,7 @@ def children_have_no_release(part, field):
         its.fields["release"] = None
 
 
-@arrow_makes("AR220")
+@arrow_makes("AR220", **beside("AR223 AR224", "of those that moved too"))
 def release_is_left(producer):
     def planted(made, address):
         callback = ArrowArray.from_address(address).release
@@ -416,7 +420,7 @@ def buffers_are_not_freed():
     reference_arrow.Made = lambda part, out, base, frees: made(part, out, base)
 
 
-@arrow_makes("AR223")
+@arrow_makes("AR223", **beside("AR224", "of children too"))
 def release_marks_where_it_was_made(producer):
     def planted(made, address):
         released(made, ctypes.addressof(made.target))
@@ -469,7 +473,12 @@ def children_are_changed(taken):
         child(taken.array, i).length = 0
 
 
-@columns("AR227")
+@columns(
+    "AR227",
+    **beside(
+        "AR205 AR210 AR226 AR229 AR230 AR231 AR232 AR233 AR234 AR235", "all structures have them"
+    ),
+)
 def private_data_are_read(taken):
     if taken.array.private_data and taken.field.format == "+s":
         ctypes.string_at(taken.array.private_data, 1)
@@ -488,12 +497,12 @@ def released_array_is_read():
     reference_arrow.live = planted
 
 
-@mutant("AR229")
+@mutant("AR229", **beside("AR104", "refused ones too"))
 def array_is_not_released():
     reference_arrow.Taken.__del__ = lambda taken: None
 
 
-@mutant("AR229")
+@mutant("AR229", **beside("AR104", "of refused types too"))
 def schema_is_not_released():
     let_go = reference_arrow.release
 
@@ -518,7 +527,7 @@ def refused_array_is_not_released():
     reference_arrow.Taken.__init__ = planted
 
 
-@drops("AR229")
+@drops("AR229", **beside("AR104 AR226 AR234", "its memory is poisoned, and counted"))
 def array_is_released_twice(taken):
     again = ArrowArray.from_buffer_copy(taken.array)
     release(again)
@@ -537,7 +546,7 @@ def children_are_released_where_there_are_some(taken):
         RELEASE_WITH_GIL(its.release)(ctypes.addressof(its))
 
 
-@mutant("AR231")
+@mutant("AR231", **beside("AR202 AR205 AR210", "texts are read"))
 def texts_are_read_after_the_release():
     to_list = reference_arrow.Taken.to_list
 
@@ -549,7 +558,7 @@ def texts_are_read_after_the_release():
     reference_arrow.Taken.to_list = planted
 
 
-@mutant("AR232")
+@mutant("AR232", **beside("AR104 AR229", "released again"))
 def source_is_left():
     def planted(structure):
         return type(structure).from_buffer_copy(structure)
@@ -614,7 +623,7 @@ def schema_owns_the_array():
     shared_owner(0, 1)
 
 
-@mutant("AR236")
+@mutant("AR236", **beside("AR221", "its children are gone"))
 def array_owns_the_schema():
     shared_owner(1, 0)
 

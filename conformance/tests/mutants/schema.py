@@ -6,7 +6,7 @@ from dlpack_conformance.abi.arrow import DICTIONARY_ORDERED, MAP_KEYS_SORTED, NU
 from dlpack_conformance.kit import arrow_producer, reference_arrow
 from dlpack_conformance.kit.arrow_field import Field
 
-from mutants import arrow_reads, mutant, schemas, types
+from mutants import arrow_reads, beside, mutant, schemas, types
 from mutants.descriptor import crash
 
 EXTENSION = b"ARROW:extension:"
@@ -15,31 +15,41 @@ EXTENSION = b"ARROW:extension:"
 # Format
 
 
-@schemas("AR101")
+@schemas(
+    "AR101",
+    **beside(
+        "AR102 AR111 AR112 AR114 AR202 AR206 AR208 AR209 AR211 AR212 AR215", "all types are read"
+    ),
+)
 def format_is_null(part, field):
     if field.format == "tDn":
         part.fields["format"] = None
 
 
-@schemas("AR101")
+@schemas("AR101", **beside("AR102", "none has such parameters"))
 def unit_of_time_is_unknown(part, field):
     if field.format == "tsn:":
         part.fields["format"] = b"tsN:"
 
 
-@schemas("AR101")
+@schemas(
+    "AR101",
+    **beside(
+        "AR102 AR111 AR112 AR114 AR202 AR206 AR208 AR209 AR211 AR212 AR215", "all types are read"
+    ),
+)
 def format_is_latin_1(part, field):
     if field.format == "tsu:UTC":
         part.fields["format"] = b"tsu:\xff"
 
 
-@schemas("AR102")
+@schemas("AR102", **beside("AR111 AR209 AR211 AR212", "it is read"))
 def scale_is_dropped(part, field):
     if field.format == "d:19,2":
         part.fields["format"] = b"d:19"
 
 
-@schemas("AR102")
+@schemas("AR102", **beside("AR115", "of such a storage too"))
 def width_has_a_blank(part, field):
     if field.format.startswith("+w:"):
         part.fields["format"] = field.format.replace(":", ": ").encode()
@@ -61,7 +71,7 @@ def unknown_format_is_read_as_null(consumer):
     consumer.read_nested = planted
 
 
-@types("AR104")
+@types("AR104", **beside("AR229", "such a format too"))
 def unknown_format_crashes(field):
     if field.format == "Q!":
         crash()
@@ -110,7 +120,7 @@ def metadata_are_texts(part, field):
         part.fields["metadata"] = arrow_producer.encode_metadata(pairs_until_nul(field.metadata))
 
 
-@schemas("AR107")
+@schemas("AR107", **beside("AR115 AR117", "all metadata"))
 def metadata_are_big_endian(part, field):
     if field.metadata:
         texts = [text for pair in field.metadata for text in pair]
@@ -119,7 +129,7 @@ def metadata_are_big_endian(part, field):
         )
 
 
-@schemas("AR107")
+@schemas("AR107", **beside("AR115 AR117", "all metadata"))
 def metadata_end_with_nul(part, field):
     if field.metadata:
         texts = [text for pair in field.metadata for text in pair]
@@ -149,7 +159,7 @@ def metadata_are_read_beyond(consumer):
 # Flags
 
 
-@schemas("AR109")
+@schemas("AR109", **beside("AR110", "handed on so"))
 def flags_are_garbage(part, field):
     part.fields["flags"] |= 1 << 17
 
@@ -174,7 +184,7 @@ def order_of_the_keys_is_lost(field):
     return replace(field, flags=field.flags & ~MAP_KEYS_SORTED)
 
 
-@schemas("AR111")
+@schemas("AR111", **beside("AR110", "handed on so"))
 def nothing_is_nullable(part, field):
     part.fields["flags"] &= ~NULLABLE
 
@@ -186,37 +196,47 @@ def no_child():
     return arrow_producer.schema_part(Field("n"))
 
 
-@schemas("AR112")
+@schemas(
+    "AR112", **beside("AR202 AR206 AR208 AR209 AR211 AR212 AR214 AR215 AR216", "unlike the array")
+)
 def list_has_two_children(part, field):
     if field.format == "+L":
         part.children.append(no_child())
 
 
-@schemas("AR112")
+@schemas("AR112", **beside("AR111 AR214", "unlike the array"))
 def list_has_no_children(part, field):
     if field.format == "+L":
         part.fields["n_children"] = 0
 
 
-@schemas("AR112")
+@schemas(
+    "AR112",
+    **beside("AR111 AR202 AR206 AR208 AR209 AR211 AR212 AR214 AR215 AR216", "unlike the array"),
+)
 def entries_of_a_map_have_three_children(part, field):
     if field.format == "+m":
         part.children[0].children.append(no_child())
 
 
-@schemas("AR113")
+# Of schemas, and of arrays that have as many children.
+READ_BY = "AR101 AR102 AR106 AR109 AR111 AR112 AR114 AR116"
+READ_BY += " AR202 AR206 AR208 AR209 AR211 AR212 AR214 AR215 AR216"
+
+
+@schemas("AR113", **beside(READ_BY, "all children are read"))
 def child_is_null(part, field):
     if field.format == "+L":
         part.fields["children"] = (arrow_producer.ctypes.c_void_p * 1)(None)
 
 
-@schemas("AR113")
+@schemas("AR113", **beside(READ_BY, "all children are read"))
 def children_are_null(part, field):
     if field.format == "+L":
         part.fields["children"] = None
 
 
-@schemas("AR114")
+@schemas("AR114", **beside("AR111 AR206 AR223 AR236", "its values are read"))
 def format_is_that_of_the_words(part, field):
     if field.dictionary is not None:
         part.fields["format"] = field.dictionary.format.encode()
@@ -228,12 +248,14 @@ def index_is_a_date(part, field):
         part.fields["format"] = b"tdD"
 
 
-@schemas("AR114")
+@schemas("AR114", **beside("AR216 AR223 AR236", "unlike the array"))
 def dictionary_is_not_said(part, field):
     part.dictionary = None
 
 
-@schemas("AR114")
+@schemas(
+    "AR114", **beside("AR111 AR202 AR206 AR208 AR209 AR211 AR212 AR215 AR216", "unlike the array")
+)
 def dictionary_is_said_of_what_has_none(part, field):
     if field.format == "tDn":
         part.dictionary = arrow_producer.schema_part(Field("u"))
@@ -269,7 +291,7 @@ def schemas_are_made(change):
     reference_arrow.make_schema = planted
 
 
-@mutant("AR116")
+@mutant("AR116", **beside("AR221", "its children stay"))
 def schema_has_no_release():
     def without(schema):
         schema.release = None
