@@ -73,7 +73,7 @@ def nulls_not_counted_are_refused(taken):
         raise ValueError("the nulls are not counted")
 
 
-@arrays("AR204")
+@arrays("AR204", AR202="of other items")
 def offset_counts_bytes(part, field):
     part.fields["offset"] *= width_of(field.format) or 1
 
