@@ -29,7 +29,7 @@ def lacking(*_: object, **__: object) -> NoReturn:
 
 
 class Report(str):
-    """What the library does where the texts say nothing."""
+    """What the library does where the texts say nothing, beside what the rule judges."""
 
     __slots__ = ()
 

@@ -69,7 +69,7 @@ def judge(rule: Rule, lib: Any) -> Result:
         lines = [frame.line for frame in traceback.extract_tb(error.__traceback__) if frame.line]
         return Result(FAIL, rule.sentence, f"{one_line(error)} (at {lines[-1]})")
     if isinstance(outcome, Report):
-        return Result(SILENT, seen=outcome)
+        return Result(PASS if rule.judged else SILENT, seen=outcome)
     return Result(PASS)
 
 

@@ -1,7 +1,9 @@
 """What checks of Arrow rules say again and again."""
 
 import gc
-from collections.abc import Iterator
+import os
+import signal
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from dlpack_conformance.kit.arrow_cases import arrow_cases
@@ -15,7 +17,7 @@ from dlpack_conformance.kit.arrow_consumer import (
 from dlpack_conformance.kit.arrow_field import Field, Typed, struct_of
 from dlpack_conformance.kit.arrow_producer import ArrowProducer, Made, Part
 from dlpack_conformance.kit.judge import text
-from dlpack_conformance.rule import Broken, NotApplicable
+from dlpack_conformance.rule import Broken, NotApplicable, Report
 
 
 def arrow_export(lib: Any, field: Field, values: list[Any]) -> ArrowExported:
@@ -112,6 +114,41 @@ def arrow_refused(lib: Any, x: Any) -> str:
     if refusal is None:
         raise Broken("an exception", f"values {values}")
     return refusal
+
+
+def reported_of_consumer(lib: Any, check: Callable[[Any], None], *odd: ArrowProducer) -> Report:
+    """For rules that bind producers, whom the check judges: no sentence says what a consumer makes
+    of structures that break them. Its library has not been used when this is called."""
+    said = [arrow_said(lib, x) for x in odd]
+    report = f"a consumer of such: {'; '.join(dict.fromkeys(said))}"
+    try:
+        check(lib)
+    except NotApplicable as reason:
+        raise NotApplicable(f"{reason}; {report}") from None
+    return Report(report)
+
+
+def arrow_said(lib: Any, x: ArrowProducer) -> str:
+    """What becomes of the array, in words, in a process that may crash or hang."""
+    if not hasattr(os, "fork"):
+        return "not run here"
+    reader, writer = os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            signal.alarm(5)
+            values, refusal = arrow_attempt(lib, x)
+            said = f"values {values}" if refusal is None else f"refused ({refusal})"
+            os.write(writer, said[:200].encode(errors="replace"))
+        except BaseException as error:
+            os.write(writer, text(error).encode(errors="replace"))
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as pipe:
+        said = pipe.read().decode(errors="replace")
+    os.waitpid(process, 0)
+    return said or "crashed"
 
 
 def arrow_right_or_refused(lib: Any, x: ArrowProducer) -> str | None:

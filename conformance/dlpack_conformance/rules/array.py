@@ -1,5 +1,6 @@
 """AR2xx: ArrowArray, its layout, release and moving."""
 
+import contextlib
 import ctypes
 import gc
 import struct
@@ -41,6 +42,7 @@ from dlpack_conformance.kit.arrow_judge import (
     exported_arrays,
     made_of,
     parts_of,
+    reported_of_consumer,
     tree,
 )
 from dlpack_conformance.kit.arrow_layout import VIEWS
@@ -58,10 +60,12 @@ LONG = ["a", "a text of more than twelve bytes"]
 CODED = Field("i", dictionary=Field("u"))
 
 
-@rule("AR201", "must", "CDataInterface, ArrowArray.length", "pc")
-def length(lib: Library) -> None:
-    """`length` is the number of items, not negative; a consumer refuses a negative one."""
-    either(lib, lengths_counted, negative_length_refused)
+@rule("AR201", "must", "CDataInterface, ArrowArray.length", "p")
+def length(lib: Library) -> Report:
+    """`length` is the number of items, not negative."""
+    x = ArrowProducer(INTS, [1, 2, 3])
+    x.array.fields["length"] = -1
+    return reported_of_consumer(lib, lengths_counted, x)
 
 
 def lengths_counted(lib: Library) -> None:
@@ -72,12 +76,6 @@ def lengths_counted(lib: Library) -> None:
                 raise Broken("a length", array.length)
 
 
-def negative_length_refused(lib: Library) -> None:
-    x = ArrowProducer(INTS, [1, 2, 3])
-    x.array.fields["length"] = -1
-    arrow_refused(lib, x)
-
-
 @rule("AR202", "must", "CDataInterface, ArrowArray.null_count", "pc")
 def null_count(lib: Library) -> None:
     """`null_count` is the number of nulls, or -1, which a consumer takes."""
@@ -85,7 +83,11 @@ def null_count(lib: Library) -> None:
 
 
 def nulls_counted(lib: Library) -> None:
-    for field, array in exported_arrays(lib):
+    exports = list(arrow_exports(lib))
+    with contextlib.suppress(NotApplicable):
+        part = lib.arrow_slice(lib.arrow_array(INTS, [None, 1, None, 3]), 1, 2)
+        exports.append((INTS, [1, None], ArrowExported(part)))
+    for field, array in [a for _, _, e in exports for a in arrays_in(e.field, e.array)]:
         items = range(array.offset, array.offset + array.length)
         if field.format == "n":
             expected = array.length
@@ -115,10 +117,12 @@ def null_count_lie(lib: Library) -> Report:
     return Report(refusal or f"values {values}")
 
 
-@rule("AR204", "must", "CDataInterface, ArrowArray.offset", "pc")
-def offset(lib: Library) -> None:
-    """`offset` counts items and is not negative; a consumer refuses a negative one."""
-    either(lib, slices_exported, negative_offset_refused)
+@rule("AR204", "must", "CDataInterface, ArrowArray.offset", "p")
+def offset(lib: Library) -> Report:
+    """`offset` counts items and is not negative."""
+    x = ArrowProducer(INTS, [1, 2, 3])
+    x.array.fields["offset"] = -1
+    return reported_of_consumer(lib, slices_exported, x)
 
 
 def slices_exported(lib: Library) -> None:
@@ -127,12 +131,6 @@ def slices_exported(lib: Library) -> None:
         if exported.array.offset < 0:
             raise Broken("an offset", exported.array.offset)
         equal("items 11 to 15", values[11:16], exported.to_list())
-
-
-def negative_offset_refused(lib: Library) -> None:
-    x = ArrowProducer(INTS, [1, 2, 3])
-    x.array.fields["offset"] = -1
-    arrow_refused(lib, x)
 
 
 @rule("AR205", "should", "CDataInterface, ArrowArray.offset", "c")
@@ -146,10 +144,13 @@ def offset_honoured(lib: Library) -> None:
         raise NotApplicable("takes none of the types")
 
 
-@rule("AR206", "must", "CDataInterface, ArrowArray.n_buffers", "pc")
-def n_buffers(lib: Library) -> None:
-    """`n_buffers` is that of the type's layout, one more for views; a consumer refuses fewer."""
-    either(lib, buffers_counted, fewer_buffers_refused)
+@rule("AR206", "must", "CDataInterface, ArrowArray.n_buffers", "p")
+def n_buffers(lib: Library) -> Report:
+    """`n_buffers` is that of the type's layout, one more for views."""
+    fewer = [ArrowProducer(INTS, [1, 2, 3]), ArrowProducer(Field("u"), ["a", "b"])]
+    for x in fewer:
+        x.array.buffers.pop()
+    return reported_of_consumer(lib, buffers_counted, *fewer)
 
 
 def buffers_counted(lib: Library) -> None:
@@ -161,18 +162,14 @@ def buffers_counted(lib: Library) -> None:
         equal(f"buffers of format {field.format}", expected, array.n_buffers)
 
 
-def fewer_buffers_refused(lib: Library) -> None:
-    for field, values in ((INTS, [1, 2, 3]), (Field("u"), ["a", "b"])):
-        x = ArrowProducer(field, values)
-        x.array.buffers.pop()
-        arrow_refused(lib, x)
-
-
-@rule("AR207", "must", "CDataInterface, Binary view arrays", "pc")
-def view_lengths_buffer(lib: Library) -> None:
-    """The last buffer of views has the int64 lengths of the variadic ones; a consumer refuses
-    views without it."""
-    either(lib, view_lengths_exported, view_lengths_missing)
+@rule("AR207", "must", "CDataInterface, Binary view arrays", "p")
+def view_lengths_buffer(lib: Library) -> Report:
+    """The last buffer of views has the int64 lengths of the variadic ones."""
+    x = ArrowProducer(Field("vu"), LONG)
+    x.array.buffers.pop()
+    # What is now the last buffer says 0 bytes, if it is taken for lengths.
+    x.array.buffers[2] = bytes(64)
+    return reported_of_consumer(lib, view_lengths_exported, x)
 
 
 def view_lengths_exported(lib: Library) -> None:
@@ -195,36 +192,26 @@ def view_lengths_exported(lib: Library) -> None:
         raise NotApplicable("exports no views")
 
 
-def view_lengths_missing(lib: Library) -> None:
-    x = ArrowProducer(Field("vu"), LONG)
-    x.array.buffers.pop()
-    # What is now the last buffer says 0 bytes, if it is taken for lengths.
-    x.array.buffers[2] = bytes(64)
-    arrow_refused(lib, x)
-
-
-@rule("AR208", "must", "CDataInterface, ArrowArray.buffers", "pc")
-def buffers_pointers(lib: Library) -> None:
-    """`buffers` has `n_buffers` pointers; a consumer refuses NULL where there are some."""
-    either(lib, buffers_set, null_buffers_refused)
+@rule("AR208", "must", "CDataInterface, ArrowArray.buffers", "p")
+def buffers_pointers(lib: Library) -> Report:
+    """`buffers` has `n_buffers` pointers."""
+    x = ArrowProducer(INTS, [1, 2, 3])
+    x.array.fields["buffers"] = None
+    return reported_of_consumer(lib, buffers_set, x)
 
 
 def buffers_set(lib: Library) -> None:
-    for field, array in exported_arrays(lib):
+    empty: list[tuple[Field, list[Any]]] = [(field, []) for field, _ in arrow_cases()]
+    for field, array in exported_arrays(lib, arrow_cases() + empty):
         if array.n_buffers and not array.buffers:
             raise Broken(f"{array.n_buffers} pointers (format {field.format})", "NULL")
-
-
-def null_buffers_refused(lib: Library) -> None:
-    x = ArrowProducer(INTS, [1, 2, 3])
-    x.array.fields["buffers"] = None
-    arrow_refused(lib, x)
 
 
 @rule("AR209", "must", "CDataInterface, ArrowArray.buffers", "p")
 def null_buffers(lib: Library) -> None:
     """A buffer is NULL only if it is the bitmap and `null_count` is 0, or if it has no bytes."""
-    for field, array in exported_arrays(lib):
+    nulls: list[tuple[Field, list[Any]]] = [(INTS, [None, None]), (Field("g"), [None])]
+    for field, array in exported_arrays(lib, arrow_cases() + nulls):
         sizes = buffer_sizes(field, array)
         for i, name in enumerate(buffer_names(field, array)):
             if array.buffers[i] or not sizes[i] or (name == "validity" and array.null_count == 0):
@@ -279,10 +266,13 @@ def unaligned(lib: Library) -> None:
         arrow_right_or_refused(lib, x)
 
 
-@rule("AR214", "must", "CDataInterface, ArrowArray.n_children", "pc")
-def n_children(lib: Library) -> None:
-    """An array has as many children as its schema; a consumer refuses another number."""
-    either(lib, children_agree, other_children_refused)
+@rule("AR214", "must", "CDataInterface, ArrowArray.n_children", "p")
+def n_children(lib: Library) -> Report:
+    """An array has as many children as its schema."""
+    fewer = [ArrowProducer(ROW, ROWS), ArrowProducer(Field("+l", children=(ITEM,)), LISTED)]
+    for x in fewer:
+        x.array.children.pop()
+    return reported_of_consumer(lib, children_agree, *fewer)
 
 
 def children_agree(lib: Library) -> None:
@@ -294,18 +284,19 @@ def children_agree(lib: Library) -> None:
             pending += [(child(schema, i), child(array, i)) for i in range(expected)]
 
 
-def other_children_refused(lib: Library) -> None:
-    for field, values in ((ROW, ROWS), (Field("+l", children=(ITEM,)), LISTED)):
-        x = ArrowProducer(field, values)
-        x.array.children.pop()
-        arrow_refused(lib, x)
-
-
-@rule("AR215", "must", "CDataInterface, ArrowArray.buffers; Columnar format", "pc")
-def child_lengths(lib: Library) -> None:
-    """Children have the items that their parent's length, offset and offsets reach; a consumer
-    refuses shorter ones."""
-    either(lib, children_long_enough, short_children_refused)
+@rule("AR215", "must", "CDataInterface, ArrowArray.buffers; Columnar format", "p")
+def child_lengths(lib: Library) -> Report:
+    """Children have the items that their parent's length, offset and offsets reach."""
+    sized = Field("+w:2", children=(ITEM,))
+    listed = Field("+l", children=(ITEM,))
+    producers = [ArrowProducer(struct_of(Field("i", "x")), [{"x": 1}, {"x": 2}, {"x": 3}])]
+    producers += [ArrowProducer(sized, [[1, 2], [3, 4]]), ArrowProducer(listed, [[1], [2, 3]])]
+    for x in producers:
+        short = x.array.children[0]
+        short.fields["length"] = 1
+        # Nothing can be read behind the one item.
+        short.buffers[1] = before_guard_page(struct.pack("=i", 1))
+    return reported_of_consumer(lib, children_long_enough, *producers)
 
 
 def children_long_enough(lib: Library) -> None:
@@ -316,24 +307,12 @@ def children_long_enough(lib: Library) -> None:
                 raise Broken(f"{least} items in child {i} of {field.format}", seen)
 
 
-def short_children_refused(lib: Library) -> None:
-    sized = Field("+w:2", children=(ITEM,))
-    listed = Field("+l", children=(ITEM,))
-    numbers = struct_of(Field("i", "x"))
-    rows = [{"x": 1}, {"x": 2}, {"x": 3}]
-    for field, values in ((numbers, rows), (sized, [[1, 2], [3, 4]]), (listed, [[1], [2, 3]])):
-        x = ArrowProducer(field, values)
-        short = x.array.children[0]
-        short.fields["length"] = 1
-        # Nothing can be read behind the one item.
-        short.buffers[1] = before_guard_page(struct.pack("=i", 1))
-        arrow_refused(lib, x)
-
-
-@rule("AR216", "must", "CDataInterface, ArrowArray.dictionary", "pc")
-def array_dictionary_iff(lib: Library) -> None:
-    """An array has a dictionary if and only if its schema has one; a consumer refuses others."""
-    either(lib, dictionaries_agree, missing_dictionary_refused)
+@rule("AR216", "must", "CDataInterface, ArrowArray.dictionary", "p")
+def array_dictionary_iff(lib: Library) -> Report:
+    """An array has a dictionary if and only if its schema has one."""
+    x = ArrowProducer(CODED, ["x", "y"])
+    x.array.dictionary = None
+    return reported_of_consumer(lib, dictionaries_agree, x)
 
 
 def dictionaries_agree(lib: Library) -> None:
@@ -343,12 +322,6 @@ def dictionaries_agree(lib: Library) -> None:
             what = f"dictionary in an array of format {field.format}"
             equal(what, bool(schema.dictionary), bool(array.dictionary))
             pending += [(child(schema, i), child(array, i)) for i in range(schema.n_children)]
-
-
-def missing_dictionary_refused(lib: Library) -> None:
-    x = ArrowProducer(CODED, ["x", "y"])
-    x.array.dictionary = None
-    arrow_refused(lib, x)
 
 
 # A consumer may trust its producer, says the text, and is recommended to look all the same.

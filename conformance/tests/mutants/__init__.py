@@ -8,12 +8,20 @@ library, in a process that ends with the test. In `correct` there are changes th
 
 import copy
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dlpack_conformance.abi.dlpack import MAJOR
-from dlpack_conformance.kit import reference
+from dlpack_conformance.hooks import kit_reference as hooks
+from dlpack_conformance.kit import (
+    arrow_buffers,
+    arrow_consumer,
+    arrow_producer,
+    reference,
+    reference_arrow,
+)
 
 MUTANTS = []
 
@@ -110,6 +118,102 @@ def takes(change):
         return array
 
     reference.read = planted
+
+
+# Arrow
+
+
+def parts_with_fields(part, field):
+    """The part and those in it, of all levels, each with its type."""
+    yield part, field
+    for its, of in zip(part.children, field.children, strict=True):
+        yield from parts_with_fields(its, of)
+    if field.dictionary is not None:
+        yield from parts_with_fields(part.dictionary, field.dictionary)
+
+
+def on_parts(maker):
+    """Plants a change of what the library's `array_part` or `schema_part` makes."""
+
+    def plant(change):
+        make = getattr(reference_arrow, maker)
+
+        def planted(field, *rest):
+            part = make(field, *rest)
+            for its, of in list(parts_with_fields(part, field)):
+                change(its, of)
+            return part
+
+        setattr(reference_arrow, maker, planted)
+
+    return plant
+
+
+# The function changes each producer.Part to export, of all levels, which is of a Field.
+schemas = decorator(on_parts("schema_part"))
+arrays = decorator(on_parts("array_part"))
+
+
+def in_a_copy_of(module):
+    """Plants a change of a module of the kit that the library alone gets: rules use it as it is."""
+
+    def plant(change):
+        spec = importlib.util.find_spec(module.__name__)
+        theirs = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(theirs)
+        change(theirs)
+        for name, value in list(vars(reference_arrow).items()):
+            if value is getattr(module, name, None):
+                setattr(reference_arrow, name, getattr(theirs, name))
+
+    return plant
+
+
+# The function changes how the library makes structures, reads them, and what it checks before.
+arrow_makes = decorator(in_a_copy_of(arrow_producer))
+arrow_reads = decorator(in_a_copy_of(arrow_consumer))
+arrow_checks = decorator(in_a_copy_of(arrow_buffers))
+
+
+@decorator
+def types(change):
+    """The function gives the Field that the consumer has of each that it took, of all levels."""
+    take_schema = reference_arrow.take_schema
+
+    def changed(field):
+        dictionary = field.dictionary and changed(field.dictionary)
+        children = tuple(map(changed, field.children))
+        return change(replace(field, children=children, dictionary=dictionary))
+
+    def planted(capsule):
+        return changed(take_schema(capsule))
+
+    reference_arrow.take_schema = hooks.take_schema = planted
+
+
+@decorator
+def columns(change):
+    """The function changes the reference_arrow.Taken that the consumer has made, of its own copy of
+    the base structure."""
+    fill = reference_arrow.Taken.__init__
+
+    def planted(self, field, array):
+        fill(self, field, array)
+        change(self)
+
+    reference_arrow.Taken.__init__ = planted
+
+
+@decorator
+def drops(change):
+    """The function is called with the reference_arrow.Taken before it releases what it took."""
+    drop = reference_arrow.Taken.__del__
+
+    def planted(self):
+        change(self)
+        drop(self)
+
+    reference_arrow.Taken.__del__ = planted
 
 
 def all_mutants():

@@ -54,7 +54,7 @@ CAPSULE = Array.__dlpack_c_exchange_api__
 ADDRESS = PyCapsule_GetPointer(CAPSULE, EXCHANGE_API)
 
 
-def beside(reason, rules):
+def alike(reason, rules):
     """Rules that fail too, for one reason."""
     return dict.fromkeys(rules.split(), reason)
 
@@ -174,7 +174,7 @@ def plant_of_capsules(make):
     OfCapsules.make, reference.Array = make, OfCapsules("Array", (Array,), {})
 
 
-@mutant("DL504", **beside("the freed table", "DL505 DL515 DL516 DL541"))
+@mutant("DL504", **alike("the freed table", "DL505 DL515 DL516 DL541"))
 def table_ends_with_the_capsule():
     freed = []
     destructor = CAPSULE_DESTRUCTOR(
@@ -240,8 +240,8 @@ def prev_api_leads_nowhere():
 @mutant(
     "DL546",
     DL510="a gap",
-    **beside("the function before", "DL515 DL516 DL517 DL518 DL519 DL524 DL525 DL526 DL527"),
-    **beside("the function before", "DL528 DL529 DL531 DL533 DL534 DL535 DL541"),
+    **alike("the function before", "DL515 DL516 DL517 DL518 DL519 DL524 DL525 DL526 DL527"),
+    **alike("the function before", "DL528 DL529 DL531 DL533 DL534 DL535 DL541"),
 )
 def functions_begin_8_bytes_later():
     table = make_table(**API)
@@ -386,7 +386,7 @@ def although_all_is_well(correct, *arguments):
     raise LeftError("from before")
 
 
-@gives("DL516", **beside("the exception", "DL518 DL519 DL546"))
+@gives("DL516", **alike("the exception", "DL518 DL519 DL546"))
 def from_object_succeeds_with_an_exception(correct, x, out):
     although_all_is_well(correct, x, out)
 
@@ -396,7 +396,7 @@ def work_stream_succeeds_with_an_exception(correct, kind, number, out):
     although_all_is_well(correct, kind, number, out)
 
 
-@lends("DL516", **beside("the exception", "DL527 DL528 DL529 DL546"))
+@lends("DL516", **alike("the exception", "DL527 DL528 DL529 DL546"))
 def lend_succeeds_with_an_exception(correct, x, out):
     although_all_is_well(correct, x, out)
 
@@ -809,27 +809,27 @@ def or_abort(correct, *arguments):
         os.abort()
 
 
-@allocates("DL541", **beside("it ends the process", "DL515 DL538 DL539 DL537"))
+@allocates("DL541", **alike("it ends the process", "DL515 DL538 DL539 DL537"))
 def allocator_throws(correct, prototype, out, context, set_error):
     return correct(prototype, out, context, lambda *said: os.abort())
 
 
-@gives("DL541", **beside("it ends the process", "DL515 DL516 DL517"))
+@gives("DL541", **alike("it ends the process", "DL515 DL516 DL517"))
 def from_object_throws(correct, x, out):
     return or_abort(correct, x, out)
 
 
-@takes("DL541", **beside("it ends the process", "DL515 DL516 DL534"))
+@takes("DL541", **alike("it ends the process", "DL515 DL516 DL534"))
 def to_object_throws(correct, managed, out):
     return or_abort(correct, managed, out)
 
 
-@lends("DL541", **beside("it ends the process", "DL515 DL516"))
+@lends("DL541", **alike("it ends the process", "DL515 DL516"))
 def lend_throws(correct, x, out):
     return or_abort(correct, x, out)
 
 
-@says_stream("DL541", **beside("it ends the process", "DL515 DL516 DL526"))
+@says_stream("DL541", **alike("it ends the process", "DL515 DL516 DL526"))
 def work_stream_throws(correct, kind, number, out):
     return or_abort(correct, kind, number, out)
 
@@ -983,8 +983,8 @@ def attribute_of_an_instance_is_used():
 
 @mutant(
     "DL543",
-    **beside("refused", "DL145 DL166 DL401 DL403 DL404 DL405 DL407 DL416 DL417 DL418 DL419 DL420"),
-    **beside("refused", "DL425 DL429 DL520 DL542 DL545"),
+    **alike("refused", "DL145 DL166 DL401 DL403 DL404 DL405 DL407 DL416 DL417 DL418 DL419 DL420"),
+    **alike("refused", "DL425 DL429 DL520 DL542 DL545"),
 )
 def without_a_table_it_is_refused():
     from_dlpack = hooks.from_dlpack
