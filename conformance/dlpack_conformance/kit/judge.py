@@ -80,7 +80,11 @@ def exported_versioned(array: Any, **keywords: Any) -> Imported:
 
 def exported_dtypes(lib: Any) -> dict[str, Imported]:
     """Two elements of every dtype that the library exports; how it refuses others is for another
-    rule."""
+    rule.
+
+    Checks keep them in a variable, beyond the exception that ends the check: a destructor that runs
+    while it is under way may lose it.
+    """
     views = {}
     for dtype in lib.dtypes():
         with contextlib.suppress(Exception):
