@@ -489,7 +489,7 @@ class ArrayIsExportedOnce(Data):
         return pair
 
 
-@arrays("AR418")
+@arrays("AR418", AR234="exports are not independent")
 class StructureIsShared(Data):
     def __arrow_c_array__(self, requested_schema=None):
         if requested_schema is not None:
@@ -500,7 +500,7 @@ class StructureIsShared(Data):
         return super().__arrow_c_schema__(), capsule_of(self.array, ARROW_ARRAY)
 
 
-@arrays("AR418")
+@arrays("AR418", AR234="exports are not independent")
 class MemoryIsFreedByTheFirstRelease(Data):
     def __arrow_c_array__(self, requested_schema=None):
         if requested_schema is not None:
