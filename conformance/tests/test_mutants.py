@@ -37,6 +37,7 @@ def in_one_fork(plant, rules):
             for rule in rules:
                 signal.alarm(LIMIT)
                 result = dataclasses.asdict(judge(rule, LIB))
+                gc.freeze()  # so is what the kit keeps for the life of the process
                 os.write(writer, json.dumps([rule.id, result]).encode() + b"\n")
                 gc.freeze()  # what leaks is not looked through at each collection
         except BaseException:

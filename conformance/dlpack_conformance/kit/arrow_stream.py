@@ -193,4 +193,7 @@ class Opened:
     def release(self, stream: int) -> None:
         self.begin("release")
         self.releases += 1
-        type(self.structure).from_address(stream).release = None
+        structure = type(self.structure).from_address(stream)
+        if structure.private_data != self.of.private_data:
+            self.misuse.append("change of private_data")
+        structure.release = None

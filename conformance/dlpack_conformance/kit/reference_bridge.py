@@ -112,9 +112,7 @@ class FarColumn(Array):
         self.accelerator, self.event = device, handle_at(fetched.structure.sync_event)
         address = fetched.child.buffers[1]
         super().__init__(address, "int32", (fetched.child.length,), (1,), owner=fetched)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (CUDA, 0)
+        self.device = (CUDA, 0)
 
     def __dlpack__(
         self,

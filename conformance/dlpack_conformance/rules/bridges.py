@@ -10,7 +10,7 @@ import struct
 from typing import Any
 
 from dlpack_conformance.abi.arrow import ArrowArray
-from dlpack_conformance.abi.dlpack import CPU, IS_COPIED, READ_ONLY
+from dlpack_conformance.abi.dlpack import CPU, CUDA, IS_COPIED, READ_ONLY
 from dlpack_conformance.kit.accelerator import Accelerator, handle_at
 from dlpack_conformance.kit.arrow_consumer import ArrowExported, move, release
 from dlpack_conformance.kit.arrow_far import FarArray, not_run_here
@@ -112,8 +112,8 @@ def tensor_or_refusal(lib: Any, x: ArrowProducer) -> Imported | None:
 @rule("BR03", "derived", "C data interface, ArrowArray.null_count; dlpack.h has no nulls", "p")
 def nulls_never_lost(lib: Library) -> None:
     """An array with nulls is no tensor unless it is said what becomes of them."""
-    for null_count in (1, -1):
-        x = ArrowProducer(INTEGERS, [1, None, 3])
+    for null_count, offset in ((1, 0), (-1, 0), (-1, 2)):
+        x = ArrowProducer(INTEGERS, [1, None, 3], offset)
         x.array.fields["null_count"] = null_count
         view = tensor_or_refusal(lib, x)
         if view is not None:
@@ -179,6 +179,8 @@ def release_waits_for_deleter(lib: Any) -> None:
     tensor = lib.bridge_tensor(x)
     first, second = shared_tensor_of(tensor), shared_tensor_of(tensor)
     del tensor
+    if first.address != x.arrays[0].buffers[-1]:
+        raise NotApplicable("copies arrays")
     first.delete()
     gc.collect()
     equal("releases with a tensor left", [], x.arrays[0].calls)
@@ -241,10 +243,37 @@ def array_has_minus_one(lib: Any) -> None:
     )
 
 
+def far_tensor_has_the_same(lib: Any) -> None:
+    device = Accelerator()
+    tensor = lib.bridge_far_tensor(device, FarArray(device, FAR_COLUMN))
+    view = exported(tensor, stream=-1)
+    for found in (tuple(tensor.__dlpack_device__()), view.device):
+        equal("device of the tensor of an array on device 0", (CUDA, 0), found)
+
+
+def far_array_has_the_same(lib: Any) -> None:
+    device = Accelerator()
+    array = lib.bridge_far_array(device, FarTensor(device, FAR_COLUMN))
+    found = device_structure(array.__arrow_c_device_array__())
+    equal(
+        "device of the array of a tensor on device 0",
+        (CUDA, 0),
+        (found.device_type, found.device_id),
+    )
+
+
 @rule("BR08", "derived", "C device data interface, device_id; dlpack.h, DLDevice.device_id", "pc")
 def device_ids(lib: Library) -> None:
-    """The CPU is number 0 for DLPack and -1 for Arrow, on the objects of a bridge."""
-    either(lib, tensor_has_zero, array_has_minus_one)
+    """The CPU is number 0 for DLPack and -1 for Arrow, on the objects of a bridge; other devices
+    have one number.
+    """
+    either(
+        lib,
+        tensor_has_zero,
+        array_has_minus_one,
+        far_tensor_has_the_same,
+        far_array_has_the_same,
+    )
 
 
 @rule("BR09", "derived", "Columnar format, Boolean; dlpack.h, kDLBool, IS_COPIED", "p")

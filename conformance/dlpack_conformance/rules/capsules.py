@@ -26,6 +26,7 @@ from dlpack_conformance.abi.capsule import (
     capsule_destructor,
     take_exception_away,
 )
+from dlpack_conformance.abi.dlpack import CPU
 from dlpack_conformance.kit.arrow_consumer import move, read_field, release
 from dlpack_conformance.kit.arrow_field import Field, schema_capsule, struct_of
 from dlpack_conformance.kit.arrow_producer import ARROW_PRODUCERS, ArrowProducer
@@ -100,8 +101,8 @@ def structure_in(capsule: Any) -> Any:
 
 def gives(lib: Any, method: str) -> list[list[Any]]:
     """The capsules of each result of the method: as many as are to be, with the right names."""
-    found = []
-    for _, result in exports(lib, method):
+    found, results = [], exports(lib, method)
+    for _, result in results:
         equal(
             f"capsules of {method}",
             METHODS[method],
@@ -128,7 +129,8 @@ def read_result(result: Any) -> list[Any]:
 @rule("AR401", "must", "PyCapsule interface, PyCapsule Standard", "p")
 def names(lib: Library) -> None:
     """A capsule's name says what is in it."""
-    for method, result in exports(lib):
+    found = exports(lib)  # by a name, so that no capsule dies with what is raised in flight
+    for method, result in found:
         for capsule in capsules_in(result):
             name = PyCapsule_GetName(capsule)
             if name not in METHODS[method]:
@@ -253,6 +255,7 @@ def destructor_null_release(lib: Library) -> None:
     while found:
         method, result = found.pop()
         sources = [structure_in(capsule) for capsule in capsules_in(result)]
+        values = read_array(*sources) if len(sources) == 2 else None
         noted = [noted_release(source) for source in sources]
         moved_out = [type(source).from_buffer_copy(source) for source in sources]
         for source in sources:
@@ -262,6 +265,8 @@ def destructor_null_release(lib: Library) -> None:
         equal(
             f"releases of what was moved out of {method}'s", [0] * len(noted), list(map(len, noted))
         )
+        if values is not None:
+            equal("values of what was moved out", values, read_array(*moved_out))
         for structure in moved_out:
             release(base(structure))
         equal(f"releases of what {method} gave", [1] * len(noted), list(map(len, noted)))
@@ -320,13 +325,30 @@ def arrow_consumed_once(lib: Library) -> None:
 UNKNOWN = Field("zz:unknown")
 
 
-def releases_refused_array(lib: Any) -> None:
+def unknown_child() -> ArrowProducer:
     x = ArrowProducer(PAIRS, ROWS)
     x.schema.children[0].fields["format"] = UNKNOWN.format.encode()
-    with contextlib.suppress(BaseException):
-        lib.arrow_take(x)
-    gc.collect()
-    equal("releases of schema and array", [1] * len(x.releases()), x.releases())
+    return x
+
+
+def list_without_child() -> ArrowProducer:
+    x = ArrowProducer(Field("+l", children=(Field("i", "item"),)), [[1], [2]])
+    x.schema.children = []
+    return x
+
+
+def too_few_buffers() -> ArrowProducer:
+    x = ArrowProducer(INTEGERS, VALUES)
+    x.array.buffers = x.array.buffers[:1]
+    return x
+
+
+def releases_refused_array(lib: Any) -> None:
+    for x in (unknown_child(), list_without_child(), too_few_buffers()):
+        with contextlib.suppress(BaseException):
+            lib.arrow_take(x)
+        gc.collect()
+        equal("releases of schema and array", [1] * len(x.releases()), x.releases())
 
 
 def releases_refused_stream(lib: Any) -> None:
@@ -347,14 +369,16 @@ def refusal_keeps_or_releases(lib: Library) -> None:
 @rule("AR408", "must", "PyCapsule interface, ArrowSchema Export", "p")
 def schema_method(lib: Library) -> None:
     """`__arrow_c_schema__()` gives a capsule with a schema."""
-    for (capsule,) in gives(lib, "__arrow_c_schema__"):
+    found = gives(lib, "__arrow_c_schema__")
+    for (capsule,) in found:
         read_field(structure_in(capsule))
 
 
 @rule("AR409", "must", "PyCapsule interface, ArrowArray Export", "p")
 def array_method(lib: Library) -> None:
     """`__arrow_c_array__()` gives a pair of capsules: schema, array."""
-    for capsules in gives(lib, "__arrow_c_array__"):
+    found = gives(lib, "__arrow_c_array__")
+    for capsules in found:
         read_result(tuple(capsules))
     if hasattr(lib, "arrow_device_array"):
         gives(lib, "__arrow_c_device_array__")
@@ -363,7 +387,8 @@ def array_method(lib: Library) -> None:
 @rule("AR410", "must", "PyCapsule interface, ArrowStream Export", "p")
 def stream_method(lib: Library) -> None:
     """`__arrow_c_stream__()` gives a capsule with a stream."""
-    for (capsule,) in gives(lib, "__arrow_c_stream__"):
+    found = gives(lib, "__arrow_c_stream__")
+    for (capsule,) in found:
         read_result(capsule)
 
 
@@ -590,15 +615,19 @@ def kind_of_object(lib: Library) -> Report:
 @rule("AR422", "must", "C data, stream and device interfaces, Structure definitions", "p")
 def static_size(lib: Library) -> None:
     """What is in a capsule is laid out as the C structure."""
-    for method, result in exports(lib):
+    found = exports(lib)
+    for method, result in found:
         for capsule in capsules_in(result):
-            structure = base(structure_in(capsule))
+            found_in = structure_in(capsule)
+            structure = base(found_in)
             # The mandatory members that no value of another member is like.
             wanted = [
                 "release",
                 *(n for n in ("format", "get_schema", "get_next") if hasattr(structure, n)),
             ]
             missing = [name for name in wanted if not getattr(structure, name)]
+            if not getattr(found_in, "device_type", CPU):
+                missing.append("device_type")
             equal(f"members without a value of what {method} gave", [], missing)
         if method == "__arrow_c_schema__":
             read_field(structure_in(result))

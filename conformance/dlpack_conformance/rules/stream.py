@@ -100,6 +100,12 @@ def prefilled(out: Any, released: list[int]) -> Any:
     return note
 
 
+def written(out: Any, note: Any) -> None:
+    """Not what `prefilled` left there."""
+    if base(out).release == ctypes.cast(note, ctypes.c_void_p).value:
+        raise Broken("a chunk, or a released array", "what was there before the call")
+
+
 @rule("AR301", "must", "C stream interface, ArrowArrayStream (Mandatory)", "p")
 def callbacks(lib: Library) -> None:
     """The four callbacks are set."""
@@ -130,6 +136,7 @@ def fails_with_a_code(lib: Any) -> None:
 def takes_codes_as_failures(lib: Any) -> None:
     for code in (errno.EIO, errno.EINVAL, -1):
         error_of(lib, failing(code=code))
+    error_of(lib, ArrowStream(BATCHES, CHUNKS, fails_at="get_schema"))
 
 
 @rule("AR303", "must", "C stream interface, Error codes", "pc")
@@ -140,10 +147,12 @@ def zero_is_success(lib: Library) -> None:
 
 def ends_with_released(lib: Any) -> None:
     reader = stream_of(lib)
-    codes = []
+    codes, notes = [], []
     while True:
         chunk = reader.empty_chunk()
+        notes.append(prefilled(chunk, []))
         codes.append(reader.get_next(chunk))
+        written(chunk, notes[-1])
         if codes[-1] or not base(chunk).release:
             break
     equal("codes of get_next to the end", [0] * len(codes), codes)
@@ -181,9 +190,11 @@ def out_uninitialised(lib: Library) -> None:
         chunk = reader.empty_chunk()
         notes.append(prefilled(chunk, released))
         equal("code of get_next", 0, reader.get_next(chunk))
+        written(chunk, notes[-1])
         if not base(chunk).release or released:
             break
         chunks.append(chunk)
+    equal("the schema", read_field(stream_of(lib).schema()), read_field(schema))
     equal(f"of {len(notes)} structures, those released while they meant nothing", [], released)
     equal("rows", ROWS, rows_of(schema, chunks))
 
@@ -208,6 +219,8 @@ def keeps_text(lib: Any) -> None:
     reader = failing_stream_of(lib)
     first_error(reader)
     first = reader.last_error()
+    if first is not None and MESSAGE.encode() not in first:
+        raise Broken(f"a text that says {MESSAGE!r}", first)
     # What was freed is written over.
     kept = [bytes(range(size)) for size in range(256)] * 16
     gc.collect()
@@ -392,10 +405,12 @@ def rows_before_error(lib: Library) -> None:
 
 @rule("AR321", "must", "C stream interface, private_data", "c")
 def private_data(lib: Library) -> None:
-    """A consumer does not look at private_data."""
+    """A consumer does not look at private_data, and leaves it as it is."""
     x = ArrowStream(BATCHES, CHUNKS)
     x.private_data = unreadable()
     taken(lib, x)
     broken = failing()
     broken.private_data = unreadable()
     error_of(lib, broken)
+    for each in (x, broken):
+        misused(each, "change of private_data")
