@@ -16,11 +16,11 @@ from dlpack_conformance.kit.arrow_layout import width_of
 from dlpack_conformance.kit.memory import before_guard_page
 
 from mutants import (
+    alike,
     arrays,
     arrow_checks,
     arrow_makes,
     arrow_reads,
-    alike,
     columns,
     drops,
     mutant,
