@@ -43,8 +43,8 @@ HEAD = """\
 What each library makes of the rules of DLPack and of Arrow's C interfaces, found by
 `dlpack-conformance`. Made by `make conformance-state`, on {date}.
 A rule that a library is said to break is printed as a script, which needs nothing but the library:
-`python -m dlpack_conformance LIBRARY --rule ID`. Run it before you report anything: not each finding below has
-been looked at by hand, and the hooks by which a library is asked can be wrong too.
+`python -m dlpack_conformance LIBRARY --rule ID`. Run it before you report anything: not
+each finding below has been looked at by hand, and the hooks that ask a library can be wrong too.
 
 """
 
