@@ -533,6 +533,6 @@ def stream_device_errors(lib: Library) -> None:
 
 
 @rule("AR529", "silent", "C device data interface, Synchronization event types, note 2", "p")
-def ext_dev_documented(lib: Library) -> None:
+def ext_dev_documented(lib: Library) -> Report:
     """The type of the events of an extension device is documented."""
     raise NotApplicable("not run here: to be read in the documentation")
