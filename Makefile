@@ -201,8 +201,8 @@ package: $(VENV)/.test
 	$(BIN)/python python/check_package.py $(DIST)/*.whl README.md
 	$(MAKE) dist-check
 
-# What the registry would say of them, what they hold, and whether their calls are those of the stable ABI, in an
-# environment of its own: what it installs could change versions that the tests have.
+# What the registry would say of them, what they hold, and whether their calls are those of the stable ABI, in another
+# environment: what it installs could change versions that the tests have.
 RELEASE := target/release-tools
 dist-check: $(RELEASE)/.made
 	$(RELEASE)/bin/twine check --strict $(DIST)/*.whl $(DIST)/*.tar.gz

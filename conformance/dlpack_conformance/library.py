@@ -29,7 +29,7 @@ DLPack, producers:
     device_array()            an array on a device that is not the CPU
     late_array(streams, values)
                               an array of float32 on the kit's simulated device (kit/streams.py),
-                              whose elements are 0 until work on a stream of its own is done: the
+                              whose elements are 0 until work on another stream is done: the
                               kit's own library has it, for the rules on streams
     static_array()            an array of two elements whose tensors have a NULL deleter, likewise
     methods                   `array.__dlpack__(...)` and `array.__dlpack_device__()` are called as

@@ -219,7 +219,7 @@ def test_a_batch_that_is_repeated_is_whole(tmp_path, size, world):
 
 @pytest.mark.parametrize("options", [{}, {"prefetch": 2}, {"shuffle": 2, "seed": 1}])
 def test_words_of_a_batch_that_is_repeated_after_a_resume(options):
-    """A matrix has no dictionary of its own: the words of its codes are those of the batches."""
+    """A matrix has no dictionary: the words of its codes are those of the batches."""
     words = pa.chunked_array([pa.array(list(part)).dictionary_encode() for part in ("ab", "cade")])
     ranks = {"rank": 1, "world_size": 2, "uneven": "repeat", "physical": True, "batch_size": 2}
     loader = Loader(pa.table({"w": words}), format="matrix", framework="numpy", **ranks, **options)

@@ -3,7 +3,7 @@
 import ctypes
 from ctypes import PYFUNCTYPE, byref, c_char_p, c_int, c_void_p, cast, py_object, sizeof
 
-# A library object with prototypes of its own: those of ctypes.pythonapi belong to everyone.
+# A library object with its prototypes: those of ctypes.pythonapi belong to everyone.
 python = ctypes.PyDLL(None, handle=ctypes.pythonapi._handle)
 
 # A capsule keeps the name's address alone: names must live as long as it does.

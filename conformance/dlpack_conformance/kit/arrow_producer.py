@@ -39,7 +39,7 @@ class Part:
     """A structure to be, of a schema or an array: correct until a rule changes it.
 
     `fields` are the structure's, by name; what is set there goes before what would be. `buffers`
-    (of an array) are bytes, which each export copies to memory of its own, or an address, or None.
+    (of an array) are bytes, which each export copies to new memory, or an address, or None.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Made:
             self.buffers = [address for address, _ in self.owned]
             target.n_buffers, target.buffers = len(places), self.pointers(places)
         target.release = ctypes.cast(self.callback, ctypes.c_void_p).value
-        # Whoever follows it ends the process.
+        # To follow it ends the process.
         target.private_data = unreadable()
         for name, value in part.fields.items():
             if name in ("format", "name", "metadata") and isinstance(value, bytes):
@@ -138,7 +138,7 @@ class Made:
             self.owned, self.memory = [], []
 
     def changed(self) -> list[str]:
-        """What of its own memory does not hold what it held: "buffer", or "member"."""
+        """What of the memory that it owns does not hold what it held: "buffer", or "member"."""
         return [
             "buffer" if address in self.buffers else "member"
             for address, content in self.owned
@@ -164,7 +164,7 @@ def poison(address: int, size: int) -> None:
 class ArrowProducer:
     """An object with `__arrow_c_array__` and `__arrow_c_schema__`.
 
-    `schema` and `array` are parts. Each export fills structures of its own from them; `schemas` and
+    `schema` and `array` are parts. Each export fills new structures from them; `schemas` and
     `arrays` are what was exported. The capsules have no destructor and are kept, so that their
     structures can be read afterwards; `releases` counts what their destructors would do too.
     """

@@ -40,5 +40,5 @@ def forbid(address: int) -> None:
 
 
 def unreadable() -> int:
-    """The address of a page that cannot be read: whoever reads it ends the process."""
+    """The address of a page that cannot be read: a read of it ends the process."""
     return before_guard_page(b"")

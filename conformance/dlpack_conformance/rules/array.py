@@ -615,7 +615,7 @@ def record_batch_struct(lib: Library) -> None:
     rows = [{"x": 1}, None, {"x": 3}]
     for offset in (0, 3):
         x = ArrowProducer(Field("+s", children=(Field("i", "x"),)), rows, offset)
-        # Under a null the child has an item of its own.
+        # Under a null the child has another item.
         x.array.children[0].buffers = [None, struct.pack(f"={3 + offset}i", *[9] * offset, 1, 2, 3)]
         x.array.children[0].fields["null_count"] = 0
         seen, refusal = arrow_attempt(lib, x)

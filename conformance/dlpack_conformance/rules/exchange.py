@@ -624,7 +624,7 @@ def alloc_fields(lib: Library) -> None:
     equal("shape", (2, 3), tensor.shape)
     equal("strides", (3, 1), tensor.strides)
     if poison in (tensor.tensor.data, tensor.tensor.byte_offset):
-        raise Broken("memory of its own", "data or byte_offset of the prototype")
+        raise Broken("new memory", "data or byte_offset of the prototype")
 
 
 @rule("DL537", "must", "dlpack.h, DLPackManagedTensorAllocator", "x", since="1.3")

@@ -147,13 +147,13 @@ def watched(array: Any) -> list[Watched]:
 
 
 def lost_bytes(array: Any) -> int:
-    """By the exports of each kind that nobody takes."""
+    """By the exports of each kind that no consumer takes."""
     return leaks(lambda: capsules_of(array))
 
 
 @rule("DL205", "must", "Python specification, Implementation", "p")
 def destructor_deletes_unused(lib: Library) -> None:
-    """When a capsule dies that nobody took, its destructor calls the deleter."""
+    """When a capsule dies that no consumer took, its destructor calls the deleter."""
     views = watched(lib.make([1.0, 2.0]))
     for view in views:
         view.drop()
@@ -396,7 +396,7 @@ def deleter_gets_self(lib: Library) -> None:
 
 
 class OnePage(Producer):
-    """Its managed tensor lies on a page that nobody can read after the deleter was called."""
+    """Its managed tensor lies on a page that cannot be read after the deleter was called."""
 
     def place(self, managed: Any) -> int:
         address = before_guard_page(bytes(managed))
@@ -738,7 +738,7 @@ class Held:
 
 @rule("DL231", "silent", "-", "p")
 def gc_cycle(lib: Library) -> Report:
-    """Whether an array that holds the consumer of its own tensor is collected."""
+    """Whether an array that holds the consumer of its tensor is collected."""
     array, gone = lib.make([1.0, 2.0]), list[bool]()
     view = exported(array)
     view.take()

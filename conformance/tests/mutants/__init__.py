@@ -9,7 +9,9 @@ library, in a process that ends with the test. In `correct` there are changes th
 import copy
 import importlib
 import importlib.util
+import os
 import pkgutil
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -55,6 +57,10 @@ def decorator(how):
         return register
 
     return with_rule
+
+
+def crash():
+    os.kill(os.getpid(), signal.SIGSEGV)
 
 
 def alike(rules, why):
@@ -193,8 +199,8 @@ def types(change):
 
 @decorator
 def columns(change):
-    """The function changes the reference_arrow.Taken that the consumer has made, of its own copy of
-    the base structure."""
+    """The function changes the reference_arrow.Taken that the consumer has made, of a private
+    copy of the base structure."""
     fill = reference_arrow.Taken.__init__
 
     def planted(self, field, array):

@@ -22,10 +22,10 @@ from mutants import (
     arrow_makes,
     arrow_reads,
     columns,
+    crash,
     drops,
     mutant,
 )
-from mutants.descriptor import crash
 
 # Lengths and offsets
 
@@ -213,7 +213,7 @@ def last_offset_is_missing(part, field):
 
 
 def make_at(past):
-    """Places memory so many bytes beyond what is aligned."""
+    """Places memory this many bytes beyond what is aligned."""
 
     def change(producer):
         def own(made, content):

@@ -27,8 +27,8 @@ from dlpack_conformance.kit.reference_bridge import (
     FarColumn,
 )
 
-from mutants import decorator
-from mutants.planting import around, crash, instead_of
+from mutants import crash, decorator
+from mutants.planting import around, instead_of
 
 KEPT = []
 

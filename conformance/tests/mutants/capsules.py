@@ -27,8 +27,8 @@ from dlpack_conformance.kit.arrow_field import Field
 from dlpack_conformance.kit.native import address_of
 from dlpack_conformance.kit.reference_arrow import Chunks, Data, DeviceChunks, Taken, capsule_of
 
-from mutants import mutant
-from mutants.planting import around, arrays, because, crash, device_streams, readers, streams, taken
+from mutants import alike, crash, mutant
+from mutants.planting import around, arrays, device_streams, readers, streams, taken
 
 # Names
 
@@ -45,10 +45,10 @@ def named(right_name, name):
 
 @mutant(
     "AR401",
-    **because(
-        "no array is found",
+    **alike(
         "AR204 AR220 AR221 AR222 AR223 AR224 AR225 AR234 AR236 AR403 AR404 AR409 "
         "AR415 AR418 AR422 BR02",
+        "no array is found",
     ),
 )
 def array_is_named_array():
@@ -57,10 +57,10 @@ def array_is_named_array():
 
 @mutant(
     "AR401",
-    **because(
-        "no schema is found",
+    **alike(
         "AR107 AR204 AR220 AR221 AR222 AR223 AR224 AR225 AR234 AR236 AR403 AR404 "
         "AR408 AR409 AR411 AR413 AR415 AR418 AR420 AR422 BR02",
+        "no schema is found",
     ),
 )
 def schema_is_named_schema():
@@ -69,25 +69,25 @@ def schema_is_named_schema():
 
 @mutant(
     "AR401",
-    **because(
-        "no stream is found",
+    **alike(
         "AR117 AR301 AR302 AR303 AR304 AR306 AR309 AR312 AR316 AR319 AR320 AR403 "
         "AR404 AR410 AR411 AR418 AR420 AR422",
+        "no stream is found",
     ),
 )
 def stream_is_named_stream():
     named(ARROW_ARRAY_STREAM, b"arrow_stream")
 
 
-@mutant("AR401", **because("no device array is found", "AR409 AR508 AR509 AR511 AR514 AR524"))
+@mutant("AR401", **alike("AR409 AR508 AR509 AR511 AR514 AR524", "no device array is found"))
 def device_array_is_named_array():
     named(ARROW_DEVICE_ARRAY, ARROW_ARRAY)
 
 
 @mutant(
     "AR401",
-    **because(
-        "no device stream is found", "AR403 AR404 AR411 AR418 AR420 AR422 AR511 AR514 AR527 AR528"
+    **alike(
+        "AR403 AR404 AR411 AR418 AR420 AR422 AR511 AR514 AR527 AR528", "no device stream is found"
     ),
 )
 def device_stream_is_named_stream():
@@ -150,7 +150,7 @@ def destroyed_with(change):
     reference_arrow.capsule_of, reference_arrow.release_dying = planted_make, planted_dying
 
 
-@mutant("AR404", **because("released twice", "AR403 BR02"))
+@mutant("AR404", **alike("AR403 BR02", "released twice"))
 def destructor_releases_what_was_moved_out():
     def end(array, release):
         callback = release or array.release
@@ -162,9 +162,9 @@ def destructor_releases_what_was_moved_out():
 
 @mutant(
     "AR404",
-    **because(
-        "what was released is dropped",
+    **alike(
         "AR220 AR221 AR222 AR223 AR224 AR225 AR234 AR236 AR237 AR418 AR524 BR02 BR07 BR10",
+        "what was released is dropped",
     ),
 )
 def destructor_calls_null():
@@ -184,7 +184,7 @@ def copied(structure):
 
 
 @around(reference_arrow, "move")(
-    "AR405", **because("two owners", "AR104 AR229 AR232 AR407 AR524 AR525 BR02")
+    "AR405", **alike("AR104 AR229 AR232 AR407 AR524 AR525 BR02", "two owners")
 )
 def array_is_copied(right, structure):
     return copied(structure) if isinstance(structure, ArrowArray) else right(structure)
@@ -211,7 +211,7 @@ def array_is_used_in_its_capsule():
     hooks.take_array = take
 
 
-@readers("AR405", **because("two owners", "AR313 AR407 AR528"))
+@readers("AR405", **alike("AR313 AR407 AR528", "two owners"))
 class StreamIsUsedInItsCapsule(reference_arrow.Reader):
     def __init__(self, capsule):
         super().__init__(capsule)
@@ -284,7 +284,7 @@ def refused_schema_leaks():
 # Methods
 
 
-@arrays("AR408", **because("no schema is found", "AR420 AR422"))
+@arrays("AR408", **alike("AR420 AR422", "no schema is found"))
 class SchemaMethodGivesATuple(Data):
     def __arrow_c_schema__(self):
         return (super().__arrow_c_schema__(),)
@@ -292,9 +292,9 @@ class SchemaMethodGivesATuple(Data):
 
 @arrays(
     "AR409",
-    **because(
-        "no array is found",
+    **alike(
         "AR220 AR221 AR222 AR223 AR224 AR225 AR234 AR236 AR404 AR411 AR413 AR415 AR418 AR420 AR422",
+        "no array is found",
     ),
 )
 class PairIsReversed(Data):
@@ -304,9 +304,9 @@ class PairIsReversed(Data):
 
 @arrays(
     "AR409",
-    **because(
-        "no array is found",
+    **alike(
         "AR220 AR221 AR222 AR223 AR224 AR225 AR234 AR236 AR411 AR413 AR415 AR418 AR420 AR422",
+        "no array is found",
     ),
 )
 class ArrayMethodGivesTheArrayAlone(Data):
@@ -315,7 +315,7 @@ class ArrayMethodGivesTheArrayAlone(Data):
 
 
 @arrays(
-    "AR409", **because("no array is found", "AR401 AR403 AR404 AR411 AR413 AR415 AR418 AR420 AR422")
+    "AR409", **alike("AR401 AR403 AR404 AR411 AR413 AR415 AR418 AR420 AR422", "no array is found")
 )
 class PairIsAList(Data):
     def __arrow_c_array__(self, requested_schema=None):
@@ -324,9 +324,9 @@ class PairIsAList(Data):
 
 @streams(
     "AR410",
-    **because(
-        "no stream is found",
+    **alike(
         "AR117 AR301 AR302 AR303 AR304 AR306 AR309 AR312 AR316 AR319 AR320 AR411 AR418 AR420 AR422",
+        "no stream is found",
     ),
 )
 class StreamMethodGivesATuple(Chunks):
@@ -336,9 +336,9 @@ class StreamMethodGivesATuple(Chunks):
 
 @streams(
     "AR410",
-    **because(
-        "no stream is found",
+    **alike(
         "AR117 AR301 AR302 AR303 AR304 AR306 AR309 AR312 AR316 AR319 AR320 AR401 AR404 AR418 AR422",
+        "no stream is found",
     ),
 )
 class StreamMethodGivesASchemaToo(Chunks):
@@ -372,10 +372,10 @@ class RequestIsLeftOut(Data):
 
 @arrays(
     "AR411",
-    **because(
-        "it cannot be asked",
+    **alike(
         "AR220 AR221 AR222 AR223 AR224 AR225 AR234 AR236 AR401 AR403 AR404 AR409 "
         "AR418 AR420 AR422 AR423",
+        "it cannot be asked",
     ),
 )
 class RequestHasNoDefault(Data):
@@ -478,7 +478,7 @@ def request_is_not_asked_for_its_name(right, field, request):
 
 @arrays(
     "AR418",
-    **because("exports are not independent", "AR234 AR401 AR403 AR404 AR411 AR420 AR422 AR423"),
+    **alike("AR234 AR401 AR403 AR404 AR411 AR420 AR422 AR423", "exports are not independent"),
 )
 class ArrayIsExportedOnce(Data):
     def __arrow_c_array__(self, requested_schema=None):
@@ -546,7 +546,7 @@ class ShortDeviceArray(ctypes.Structure):
     )
 
 
-@around(reference_arrow, "capsule_of")("AR422", **because("members are elsewhere", "AR508 AR509"))
+@around(reference_arrow, "capsule_of")("AR422", **alike("AR508 AR509", "members are elsewhere"))
 def device_id_has_32_bits(right, structure, name):
     if name != ARROW_DEVICE_ARRAY:
         return right(structure, name)
@@ -560,7 +560,7 @@ KEPT = []
 
 @device_streams(
     "AR422",
-    **because("members are elsewhere", "AR403 AR404 AR411 AR418 AR420 AR511 AR514 AR527 AR528"),
+    **alike("AR403 AR404 AR411 AR418 AR420 AR511 AR514 AR527 AR528", "members are elsewhere"),
 )
 class DeviceTypeOfAStreamIsItsLastMember(DeviceChunks):
     def __arrow_c_device_stream__(self, requested_schema=None, **keywords):

@@ -23,11 +23,9 @@ from dlpack_conformance.kit.arrow_far import CONSUMERS_STREAM, PRODUCERS_STREAM,
 from dlpack_conformance.kit.memory import aligned, unreadable
 from dlpack_conformance.kit.reference_arrow import Data, DeviceChunks, Reader, Source, Taken
 
-from mutants import decorator, mutant
+from mutants import alike, crash, decorator, mutant
 from mutants.planting import (
     around,
-    because,
-    crash,
     device_arrays,
     device_streams,
     instead_of,
@@ -144,7 +142,7 @@ class UnknownKeywordsOfAStreamAreIgnored(DeviceChunks):
 
 
 @around(hooks, "take_array")(
-    "AR503", **because("it takes none", "AR104 AR233 AR405 AR406 AR424 AR425")
+    "AR503", **alike("AR104 AR233 AR405 AR406 AR424 AR425", "it takes none")
 )
 def array_without_the_device_method_is_refused(right, x):
     if not hasattr(x, "__arrow_c_device_array__"):
@@ -217,7 +215,7 @@ def device_id_0_of_the_cpu_is_refused(structure):
         raise ValueError(f"the CPU has no number {structure.device_id}")
 
 
-@device_seen("AR509", **because("it takes none", "AR504 AR524 AR525 AR526"))
+@device_seen("AR509", **alike("AR504 AR524 AR525 AR526", "it takes none"))
 def device_id_minus_1_is_refused(structure):
     if structure.device_id < 0:
         raise ValueError("device_id is negative")
@@ -270,7 +268,7 @@ def reserved_bytes_on_a_device_are_not_set(export):
 # Events
 
 
-@far_exports("AR513", **because("nothing to wait for", "AR518 AR520"))
+@far_exports("AR513", **alike("AR518 AR520", "nothing to wait for"))
 def event_is_null_while_work_is_pending(export):
     export.structure.sync_event = None
 
@@ -285,25 +283,25 @@ def cpu_has_events_of_chunks(structure):
     structure.sync_event = aligned(bytes(8))
 
 
-@far_exports("AR516", **because("nothing to wait for", "AR518 AR520"))
+@far_exports("AR516", **alike("AR518 AR520", "nothing to wait for"))
 def event_is_the_handle_itself(export):
     export.structure.sync_event = export.event
 
 
-@far_exports("AR516", **because("nothing to wait for", "AR518 AR520"))
+@far_exports("AR516", **alike("AR518 AR520", "nothing to wait for"))
 def event_is_a_pointer_to_a_pointer(export):
     KEPT.append(c_void_p(addressof(export.handle)))
     export.structure.sync_event = addressof(KEPT[-1])
 
 
-@fetches("AR517", **because("poison is read", "AR519 AR523"))
+@fetches("AR517", **alike("AR519 AR523", "poison is read"))
 class EventIsNotWaitedFor(Fetched):
     def read(self):
         self.structure.sync_event = None
         super().read()
 
 
-@fetches("AR517", **because("poison is read", "AR519 AR523"))
+@fetches("AR517", **alike("AR519 AR523", "poison is read"))
 class EventIsWaitedForAfterTheRead(Fetched):
     def read(self):
         event, self.structure.sync_event = self.structure.sync_event, None
@@ -311,7 +309,7 @@ class EventIsWaitedForAfterTheRead(Fetched):
         self.device.wait(CONSUMERS_STREAM, handle_at(event))
 
 
-@fetches("AR517", **because("poison is read", "AR519 AR523"))
+@fetches("AR517", **alike("AR519 AR523", "poison is read"))
 class EventIsWaitedForOnAnotherStream(Fetched):
     def read(self):
         event, self.structure.sync_event = self.structure.sync_event, None
@@ -319,7 +317,7 @@ class EventIsWaitedForOnAnotherStream(Fetched):
         super().read()
 
 
-@far_arrays("AR518", **because("poison is read", "AR519 AR520"))
+@far_arrays("AR518", **alike("AR519 AR520", "poison is read"))
 class EventIsRecordedBeforeTheData(FarArray):
     def __init__(self, device, values):
         self.early = device.create()
@@ -408,7 +406,7 @@ class ReleasedWhileReadIsPending(Fetched):
             RELEASE(self.structure.array.release)(addressof(self.structure.array))
 
 
-@fetches("AR521", **because("freed too early", "AR517 AR519 AR523"))
+@fetches("AR521", **alike("AR517 AR519 AR523", "freed too early"))
 class ReleasedAsSoonAsRead(Fetched):
     def read(self):
         super().read()
@@ -418,33 +416,33 @@ class ReleasedAsSoonAsRead(Fetched):
 # What is on the device
 
 
-@far_exports("AR522", **because("fields are read", "AR518 AR520 AR523"))
+@far_exports("AR522", **alike("AR518 AR520 AR523", "fields are read"))
 def children_are_on_the_device(export):
     KEPT.append(unreadable())
     export.structure.array.children = ctypes.cast(KEPT[-1], ctypes.POINTER(c_void_p))
 
 
-@far_exports("AR522", **because("fields are read", "AR518 AR520 AR523"))
+@far_exports("AR522", **alike("AR518 AR520 AR523", "fields are read"))
 def list_of_buffers_is_on_the_device(export):
     export.child.buffers = ctypes.cast(unreadable(), ctypes.POINTER(c_void_p))
 
 
-@far_exports("AR522", **because("fields are read", "AR518 AR520 AR523"))
+@far_exports("AR522", **alike("AR518 AR520 AR523", "fields are read"))
 def child_is_on_the_device(export):
     export.children[0] = unreadable()
 
 
-@far_exports("AR523", **because("buffers are read", "AR518 AR520"))
+@far_exports("AR523", **alike("AR518 AR520", "buffers are read"))
 def bitmap_is_on_the_host(export):
     export.child_buffers[0] = aligned(b"\x05")
 
 
-@far_exports("AR523", **because("buffers are read", "AR518 AR520"))
+@far_exports("AR523", **alike("AR518 AR520", "buffers are read"))
 def data_are_on_the_host(export):
     export.child_buffers[1] = aligned(bytes(4 * len(export.array.values)))
 
 
-@fetches("AR523", **because("buffers are read", "AR517 AR519 AR521 AR525"))
+@fetches("AR523", **alike("AR517 AR519 AR521 AR525", "buffers are read"))
 class BitmapIsReadByTheHost(Fetched):
     def read(self):
         if self.child.buffers[0]:
@@ -452,7 +450,7 @@ class BitmapIsReadByTheHost(Fetched):
         super().read()
 
 
-@fetches("AR523", **because("buffers are read", "AR517 AR519"))
+@fetches("AR523", **alike("AR517 AR519", "buffers are read"))
 class DataAreReadByTheHost(Fetched):
     def to_list(self):
         ctypes.string_at(self.child.buffers[1], 4)
@@ -581,7 +579,7 @@ class OfDevices(Source):
 sources = instead_of(reference_arrow, "Source")
 
 
-@sources("AR528", **because("the same fault", "AR418 AR422 AR511 AR514 AR527"))
+@sources("AR528", **alike("AR418 AR422 AR511 AR514 AR527", "the same fault"))
 class EndOfADeviceStreamIsAFailure(OfDevices):
     def get_next(self, stream, out):
         if self.faulty and not self.left and self.message is None:
@@ -589,7 +587,7 @@ class EndOfADeviceStreamIsAFailure(OfDevices):
         return super().get_next(stream, out)
 
 
-@sources("AR528", **because("the same fault", "AR303 AR309 AR320"))
+@sources("AR528", **alike("AR303 AR309 AR320", "the same fault"))
 class FailureOfADeviceStreamIsMinus1(OfDevices):
     def get_next(self, stream, out):
         return -1 if super().get_next(stream, out) and self.faulty else 0
@@ -603,7 +601,7 @@ class DeviceStreamHasNoLastError(OfDevices):
             structure.get_last_error = None
 
 
-@sources("AR528", **because("the same fault", "AR418 AR422 AR511 AR514 AR527"))
+@sources("AR528", **alike("AR418 AR422 AR511 AR514 AR527", "the same fault"))
 class DeviceStreamKnowsItsAddress(OfDevices):
     def __init__(self, of, field, structure):
         self.home = addressof(structure)

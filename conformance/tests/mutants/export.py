@@ -12,8 +12,7 @@ from dlpack_conformance.kit.memory import aligned
 from dlpack_conformance.kit.reference import Array, DeviceArray, Export, Scattered
 from dlpack_conformance.kit.streams import LEGACY_DEFAULT, PER_THREAD_DEFAULT, Streams
 
-from mutants import alike, decorator, exports, mutant
-from mutants.descriptor import crash
+from mutants import alike, crash, decorator, exports, mutant
 
 KEPT = []
 
@@ -333,8 +332,8 @@ def what_cannot_be_shared_is_copied_only_if_asked_for():
     scattered(lambda copy: copy or False)
 
 
-@mutant("DL315")
-def copy_is_made_on_the_default_stream():
+def copies_on(stream_of):
+    """Work of an export is done on the stream that the function chooses, of streams and array."""
     launch, call = Streams.launch, DeviceArray.__dlpack__
     exporting = []
 
@@ -345,28 +344,20 @@ def copy_is_made_on_the_default_stream():
         finally:
             exporting.pop()
 
-    def on_default(self, stream, work):
-        launch(self, self.default if exporting else stream, work)
+    def on_another(self, stream, work):
+        launch(self, stream_of(self, exporting[-1]) if exporting else stream, work)
 
-    DeviceArray.__dlpack__, Streams.launch = planted, on_default
+    DeviceArray.__dlpack__, Streams.launch = planted, on_another
+
+
+@mutant("DL315")
+def copy_is_made_on_the_default_stream():
+    copies_on(lambda streams, _: streams.default)
 
 
 @mutant("DL315")
 def copy_is_made_on_the_producers_stream():
-    launch, call = Streams.launch, DeviceArray.__dlpack__
-    exporting = []
-
-    def planted(self, **keywords):
-        exporting.append(self)
-        try:
-            return call(self, **keywords)
-        finally:
-            exporting.pop()
-
-    def on_producers(self, stream, work):
-        launch(self, exporting[-1].queue if exporting else stream, work)
-
-    DeviceArray.__dlpack__, Streams.launch = planted, on_producers
+    copies_on(lambda _, array: array.queue)
 
 
 # Devices

@@ -31,8 +31,8 @@ from dlpack_conformance.kit import reference
 from dlpack_conformance.kit.consumer import KINDS, USED, Imported
 from dlpack_conformance.kit.producer import POISON
 
-from mutants import alike, decorator, exports, mutant
-from mutants.descriptor import crash, itemsize
+from mutants import alike, crash, decorator, exports, mutant
+from mutants.descriptor import itemsize
 from mutants.native import deletes_by, destroys_by
 
 MOMENT = 1e-5  # seconds, in which other threads run

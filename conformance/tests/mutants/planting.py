@@ -1,21 +1,9 @@
 """How faults are planted into the reference library's Arrow half."""
 
-import os
-import signal
-
 from dlpack_conformance.hooks import kit_reference as hooks
 from dlpack_conformance.kit import reference_arrow
 
 from mutants import decorator
-
-
-def because(reason, ids):
-    """Rules beside a mutant's own that it fails for one reason."""
-    return dict.fromkeys(ids.split(), reason)
-
-
-def crash():
-    os.kill(os.getpid(), signal.SIGSEGV)
 
 
 def around(owner, name):

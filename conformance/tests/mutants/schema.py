@@ -6,8 +6,7 @@ from dlpack_conformance.abi.arrow import DICTIONARY_ORDERED, MAP_KEYS_SORTED, NU
 from dlpack_conformance.kit import arrow_producer, reference_arrow
 from dlpack_conformance.kit.arrow_field import Field
 
-from mutants import alike, arrow_reads, mutant, schemas, types
-from mutants.descriptor import crash
+from mutants import alike, arrow_reads, crash, mutant, schemas, types
 
 EXTENSION = b"ARROW:extension:"
 

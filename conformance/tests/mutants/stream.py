@@ -16,8 +16,8 @@ from dlpack_conformance.kit.arrow_field import Field, struct_of
 from dlpack_conformance.kit.arrow_reader import StreamError, base
 from dlpack_conformance.kit.reference_arrow import Reader, Source, Taken
 
-from mutants import decorator
-from mutants.planting import around, because, crash, readers
+from mutants import alike, crash, decorator
+from mutants.planting import around, readers
 
 get_next = around(Source, "get_next")
 get_schema = around(Source, "get_schema")
@@ -70,7 +70,7 @@ def at_end(source):
 # Callbacks
 
 
-@opens("AR301", AR528="device streams too", **because("no error has a text", "AR303 AR309 AR320"))
+@opens("AR301", AR528="device streams too", **alike("AR303 AR309 AR320", "no error has a text"))
 def get_last_error_is_null(_source, structure):
     structure.get_last_error = None
 
@@ -78,10 +78,10 @@ def get_last_error_is_null(_source, structure):
 @opens(
     "AR301",
     AR528="device streams too",
-    **because(
-        "it cannot be read",
+    **alike(
         "AR117 AR302 AR303 AR304 AR306 AR309 AR312 AR316 AR319 AR320 AR410 AR418 "
         "AR422 AR511 AR514 AR527",
+        "it cannot be read",
     ),
 )
 def get_next_is_null(_source, structure):
@@ -91,9 +91,9 @@ def get_next_is_null(_source, structure):
 @opens(
     "AR301",
     AR528="device streams too",
-    **because(
-        "it cannot be read",
+    **alike(
         "AR117 AR302 AR306 AR312 AR316 AR319 AR320 AR410 AR411 AR418 AR420 AR422",
+        "it cannot be read",
     ),
 )
 def get_schema_is_null(_source, structure):
@@ -101,7 +101,7 @@ def get_schema_is_null(_source, structure):
 
 
 @get_next(
-    "AR302", AR528="device streams too", **because("chunks cannot be read", "AR306 AR312 AR316")
+    "AR302", AR528="device streams too", **alike("AR306 AR312 AR316", "chunks cannot be read")
 )
 def later_chunks_have_another_type(right, self, stream, out):
     field, first = self.field, not hasattr(self, "later")
@@ -131,7 +131,7 @@ def failure_is_minus_1(right, self, stream, out):
     return -1 if right(self, stream, out) else 0
 
 
-@get_next("AR303", AR528="device streams too", **because("the same fault", "AR309 AR320"))
+@get_next("AR303", AR528="device streams too", **alike("AR309 AR320", "the same fault"))
 def failure_is_success(right, self, stream, out):
     if right(self, stream, out):
         ctypes.memset(out, 0, ctypes.sizeof(ArrowArray))
@@ -148,7 +148,7 @@ class OnlyEIOIsAFailure(Reader):
 @readers(
     "AR303",
     AR528="device streams too",
-    **because("no failure is said", "AR307 AR308 AR309 AR310 AR311 AR313 AR321"),
+    **alike("AR307 AR308 AR309 AR310 AR311 AR313 AR321", "no failure is said"),
 )
 class FailureIsTheEnd(Reader):
     def get_next(self, out):
@@ -160,9 +160,7 @@ class FailureIsTheEnd(Reader):
 @get_next(
     "AR304",
     AR528="device streams too",
-    **because(
-        "no stream ends", "AR302 AR306 AR312 AR316 AR319 AR410 AR418 AR422 AR511 AR514 AR527"
-    ),
+    **alike("AR302 AR306 AR312 AR316 AR319 AR410 AR418 AR422 AR511 AR514 AR527", "no stream ends"),
 )
 def end_is_a_failure(right, self, stream, out):
     return errno.ENODATA if at_end(self) else right(self, stream, out)
@@ -176,7 +174,7 @@ def end_leaves_the_structure_alone(right, self, stream, out):
 @readers(
     "AR304",
     AR528="device streams too",
-    **because("nothing is read", "AR307 AR311 AR313 AR315 AR319 AR321 AR405 AR406 AR425"),
+    **alike("AR307 AR311 AR313 AR315 AR319 AR321 AR405 AR406 AR425", "nothing is read"),
 )
 class EndIsAnError(Reader):
     def next_chunk(self):
@@ -320,43 +318,34 @@ class LastErrorIsAskedForAfterTheRelease(Reader):
         return out if base(out).release else None
 
 
-@opens("AR312", AR528="device streams too", AR320="memory is gone")
-def chunks_are_freed_with_the_stream(source, structure):
-    made, right = [], source.get_next
+def freed_with_the_stream(source, structure, member, kind):
+    """What this callback makes is released a second time, with the stream."""
+    made, right = [], getattr(source, member)
 
     def get(stream, out):
         code = right(stream, out)
-        made.append(ArrowArray.from_buffer_copy(ArrowArray.from_address(out)))
+        made.append(kind.from_buffer_copy(kind.from_address(out)))
         return code
 
     def end(stream):
-        for array in made:
-            # A chunk that was released does not show in the copy; its memory can be freed again.
-            release(array)
+        for one in made:
+            # What was released does not show in the copy; its memory can be freed again.
+            release(one)
         source.release(stream)
 
     source.planted = reference_arrow.GET(get), RELEASE(end)
-    structure.get_next = ctypes.cast(source.planted[0], ctypes.c_void_p)
+    setattr(structure, member, ctypes.cast(source.planted[0], ctypes.c_void_p))
     structure.release = ctypes.cast(source.planted[1], ctypes.c_void_p)
+
+
+@opens("AR312", AR528="device streams too", AR320="memory is gone")
+def chunks_are_freed_with_the_stream(source, structure):
+    freed_with_the_stream(source, structure, "get_next", ArrowArray)
 
 
 @opens("AR312", AR528="device streams too", AR320="memory is gone")
 def schema_is_freed_with_the_stream(source, structure):
-    made, right = [], source.get_schema
-
-    def get(stream, out):
-        code = right(stream, out)
-        made.append(ArrowSchema.from_buffer_copy(ArrowSchema.from_address(out)))
-        return code
-
-    def end(stream):
-        for schema in made:
-            release(schema)
-        source.release(stream)
-
-    source.planted = reference_arrow.GET(get), RELEASE(end)
-    structure.get_schema = ctypes.cast(source.planted[0], ctypes.c_void_p)
-    structure.release = ctypes.cast(source.planted[1], ctypes.c_void_p)
+    freed_with_the_stream(source, structure, "get_schema", ArrowSchema)
 
 
 KEPT = []
@@ -402,7 +391,7 @@ def stream_that_is_left_is_not_released(x):
         raise OSError(error.code, str(error)) from None
 
 
-@readers("AR313", AR528="device streams too", **because("releases", "AR311 AR407"))
+@readers("AR313", AR528="device streams too", **alike("AR311 AR407", "releases"))
 class StreamIsReleasedTwice(Reader):
     def release(self):
         callback = self.structure.release
@@ -464,8 +453,8 @@ def result_of(call):
 @opens(
     "AR316",
     AR528="device streams too",
-    **because(
-        "moved streams", "AR302 AR304 AR306 AR312 AR319 AR320 AR410 AR418 AR422 AR511 AR514 AR527"
+    **alike(
+        "AR302 AR304 AR306 AR312 AR319 AR320 AR410 AR418 AR422 AR511 AR514 AR527", "moved streams"
     ),
 )
 def stream_knows_its_address(source, structure):
