@@ -45,10 +45,10 @@ pub(super) fn to_tensor<'py>(
     let py = object.py();
     refuse_none(columns.as_deref())?;
     let is_copied = options.are_of_a_copied_matrix();
-    let names = columns.as_deref();
-    let of_a_frame = is_copied.then(|| frame::matrix(object, names, options)).flatten();
-    if let Some(matrix) = of_a_frame {
-        return Ok(Bound::new(py, PyTensor::from(matrix))?.into_any());
+    if is_copied {
+        if let Some(matrix) = frame::matrix(object, columns.as_deref(), options)? {
+            return Ok(Bound::new(py, PyTensor::from(matrix))?.into_any());
+        }
     }
     let imported = match source::receive(object, columns.as_deref())? {
         Received::Pair(pair) if is_copied => match pair.matrix(columns.as_deref(), options)? {

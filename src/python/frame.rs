@@ -17,19 +17,25 @@ pub(super) fn matrix(
     object: &Bound<'_, PyAny>,
     wanted: Option<&[String]>,
     options: &ExportOptions,
-) -> Option<ManagedTensor> {
+) -> PyResult<Option<ManagedTensor>> {
+    static NUMBERS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
     let py = object.py();
     let [array, _stream] = methods(py);
     if class_has(object, array) != Some(false) {
-        return None;
+        return Ok(None);
     }
-    static NUMBERS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let function = NUMBERS.import(py, "arrow_dlpack._frames", "numbers").ok()?;
-    let numbers = function.call1((object, wanted, options.nulls == NullPolicy::Nan)).ok()?;
+    // Another package's extension may have no module of ours beside it.
+    let Ok(function) = NUMBERS.import(py, "arrow_dlpack._frames", "numbers") else {
+        return Ok(None);
+    };
+    let numbers = function.call1((object, wanted, options.nulls == NullPolicy::Nan))?;
     if numbers.is_none() {
-        return None;
+        return Ok(None);
     }
-    let values = buffer(&numbers).ok()?;
-    let data_type = values.dtype().to_arrow()?;
-    values.cast(export::matrix_dtype(iter::once(&data_type), options)?).ok()
+    // Of a long double the usual way says that Arrow has not got it.
+    let Ok(values) = buffer(&numbers) else { return Ok(None) };
+    let data_type = values.dtype().to_arrow();
+    let dtype = data_type.and_then(|own| export::matrix_dtype(iter::once(&own), options));
+    Ok(dtype.and_then(|dtype| values.cast(dtype).ok()))
 }
