@@ -30,7 +30,7 @@ def buffer_names(field: Field, array: Any) -> list[str]:
 def buffer_sizes(field: Field, array: Any) -> list[int]:
     """The bytes of each for `length + offset` items. Offsets of no items are none: the format
     lets writers leave out the one zero."""
-    total = array.length + array.offset
+    total = max(array.length + array.offset, 0)  # a negative length is another rule's
     bits = -(-total // 8)
     offset = 8 if field.format in ("Z", "U", "+L", "+vL") else 4
     past = 0 if field.format in LIST_VIEWS or field.format.startswith("+u") or not total else 1
