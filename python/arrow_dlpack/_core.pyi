@@ -130,6 +130,8 @@ class Array:
         in another order, by a permutation in the type, which other readers ignore or get wrong. Any Arrow type or field
         that holds the same bytes is taken too, such as the field of the array that the tensor came from; lists of any
         length, as pa.list_(pa.float32()), share the values of a matrix as those of fixed size do.
+        For decimals, times of a day and date64 each number is read, because some are no values of them: those are a
+        ValueError.
         mask: a tensor of booleans, False where a value is null, as nulls="mask" gives them: one for each row,
         or one for each element, for nulls within the rows. It is copied, to bits. An Arrow array of booleans works
         too.

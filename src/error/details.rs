@@ -6,6 +6,7 @@ use std::{error, fmt};
 
 use arrow_schema::{DataType, Field, FieldRef};
 
+use crate::dtype::StoredNumbers;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice};
 
 /// Why a mask is refused; the message of [`Error::BadMask`](super::Error::BadMask).
@@ -323,6 +324,23 @@ pub(super) fn known(name: &str) -> String {
     match DLDataType::named_like(name) {
         Some(meant) => format!("did you mean {:?}?", meant.to_string()),
         None => "use a name of NumPy or ml_dtypes, such as \"float32\"".to_owned(),
+    }
+}
+
+/// The numbers that store values of a type, and what to do with others.
+pub(super) fn numbers_of(data_type: &DataType) -> String {
+    match (StoredNumbers::of(data_type), data_type) {
+        (Some(StoredNumbers::Within(least, most)), DataType::Time32(_) | DataType::Time64(_)) => {
+            format!("{least} to {most}: durations store others")
+        }
+        (Some(StoredNumbers::Within(least, most)), _) => format!(
+            "{least} to {most}, in units of the last digit: ask for more digits, or for integers, and cast those"
+        ),
+        (Some(StoredNumbers::Days), _) => format!(
+            "multiples of {}, the days: timestamps store others",
+            StoredNumbers::MILLISECONDS_OF_A_DAY
+        ),
+        (None, _) => "all".to_owned(),
     }
 }
 

@@ -55,6 +55,7 @@ impl ErrorKind {
             | Error::PadDoesNotFit { .. }
             | Error::RowTooLong { .. }
             | Error::ValueDoesNotFit { .. }
+            | Error::NotAValue { .. }
             | Error::EqualCategories { .. }
             | Error::NotACategory { .. }
             | Error::NameCount { .. }

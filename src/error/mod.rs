@@ -11,7 +11,7 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 use crate::ffi::{DLDataType, DLDevice};
 use crate::{CopyReason, Number};
 pub(crate) use details::{Count, Names, RefusedColumns};
-use details::{Described, instead, known, stored};
+use details::{Described, instead, known, numbers_of, stored};
 pub use details::{
     DestinationProblem, ExclusiveObstacle, LengthsProblem, MaskProblem, OffsetsProblem,
     ReaderError, WriteObstacle,
@@ -461,6 +461,19 @@ pub enum Error {
         /// Index of the column, from 0; 0 for a single column.
         column: usize,
         /// Index of the row, from 0 over all chunks.
+        row: usize,
+    },
+    /// An integer that is no value of the requested type: a decimal of more digits, a time that no day has, a part of a day.
+    #[error(
+        "the number {value} of row {row} is no value of {data_type}, which stores {}",
+        numbers_of(data_type)
+    )]
+    NotAValue {
+        /// The number, as it would be stored.
+        value: i64,
+        /// The requested type, of lists that of their items.
+        data_type: DataType,
+        /// Index of the row, from 0.
         row: usize,
     },
     /// The array is inconsistent, or an arrow-rs kernel refuses it: the problem.

@@ -150,7 +150,7 @@ impl Decided {
         kernels::pack_bools(&self.fit.in_order(mask))
     }
 
-    /// Runs the plan for this tensor.
+    /// Runs the plan for this tensor. Integers that are no values of the type are left to [`ranges::check`](super::ranges).
     pub(super) fn run(self, tensor: ManagedTensor) -> Result<(ArrayRef, FieldRef), Error> {
         let array = self.store(tensor)?;
         self.finish(array)

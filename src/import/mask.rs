@@ -8,6 +8,7 @@ use arrow_schema::{DataType, Field, FieldRef};
 
 use super::convert::{self, Decided};
 use super::options::ImportOptions;
+use super::ranges;
 use crate::{
     CopyPolicy, CopyReason, Error, ManagedTensor, MaskProblem, Plan, arrow_types,
     extension::Extension, ffi::DLDataType, kernels,
@@ -77,7 +78,7 @@ struct Mask {
 ///
 /// # Errors
 ///
-/// As [`from_dlpack`](super::from_dlpack), except `OutOfMemory`. The tensor is released before an error is returned.
+/// As [`from_dlpack`](super::from_dlpack), except `OutOfMemory` and `NotAValue`. The tensor is released before an error is returned.
 pub fn prepare(tensor: ManagedTensor, options: &ImportOptions) -> Result<Prepared, Error> {
     Ok(Prepared { values: convert::decide(&tensor, options)?, tensor, mask: None })
 }
@@ -98,7 +99,7 @@ pub fn prepare(tensor: ManagedTensor, options: &ImportOptions) -> Result<Prepare
 ///
 /// # Errors
 ///
-/// As [`masked`], except `OutOfMemory`.
+/// As [`masked`], except `OutOfMemory` and `NotAValue`.
 pub fn prepare_masked(
     tensor: ManagedTensor,
     mask: ManagedTensor,
@@ -165,6 +166,16 @@ impl Prepared {
         &self.values.field
     }
 
+    /// Bytes that [`run`](Self::run) copies or looks at.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn work(&self) -> usize {
+        let looked_at = match ranges::are_checked(self.field().data_type()) {
+            true => self.tensor.nbytes(),
+            false => 0,
+        };
+        self.plan().bytes_copied().saturating_add(looked_at)
+    }
+
     /// Number of rows of the array.
     pub(super) fn rows(&self) -> usize {
         self.values.len
@@ -185,19 +196,26 @@ impl Prepared {
     ///
     /// # Errors
     ///
-    /// `OutOfMemory`; `BadMask` for nulls in a field that is not nullable. The tensors are released before an error
-    /// is returned.
+    /// `OutOfMemory`; `BadMask` for nulls in a field that is not nullable; `NotAValue`. The tensors are released before
+    /// an error is returned.
     pub fn run(self) -> Result<(ArrayRef, FieldRef), Error> {
         let Self { tensor, values, mask } = self;
-        let Some(Mask { tensor: mask, axes, .. }) = mask else { return values.run(tensor) };
-        let bits = if axes == 0 { kernels::pack_bools(&mask)? } else { values.bits(mask)? };
-        let nulls = NullBuffer::new(bits);
-        let array = values.store(tensor)?;
-        let array = match nulls.null_count() {
-            0 => array,
-            _ => hide(&array, values.stored(), axes, nulls)?,
+        let made = match mask {
+            None => values.run(tensor)?,
+            Some(Mask { tensor: mask, axes, .. }) => {
+                let bits =
+                    if axes == 0 { kernels::pack_bools(&mask)? } else { values.bits(mask)? };
+                let nulls = NullBuffer::new(bits);
+                let array = values.store(tensor)?;
+                let array = match nulls.null_count() {
+                    0 => array,
+                    _ => hide(&array, values.stored(), axes, nulls)?,
+                };
+                values.finish(array)?
+            }
         };
-        values.finish(array)
+        ranges::check(&made.0)?;
+        Ok(made)
     }
 }
 

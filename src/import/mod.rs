@@ -9,6 +9,7 @@
 // The files:
 // - `field` is the field that a tensor becomes, and what can be stored in it; `convert` plans and runs the conversion.
 // - `mask` adds nulls; `table` makes tables, `ragged` and `padded` make lists, and `lists` those of a matrix.
+// - `ranges` refuses integers that are no values of a type.
 
 mod convert;
 mod field;
@@ -17,6 +18,7 @@ mod mask;
 mod options;
 mod padded;
 mod ragged;
+mod ranges;
 mod table;
 
 use arrow_array::ArrayRef;
@@ -67,7 +69,7 @@ pub use table::{columns, masked_record_batch, matrix, record_batch};
 /// # Errors
 ///
 /// `UnsupportedDtype`, `UnreadableDevice`; `NoRepresentation` and `CannotBecome` if the elements cannot have the
-/// requested type; `RowTooLarge`; `CopyForbidden` if a copy is needed and forbidden; `OutOfMemory`. The tensor is
+/// requested type, and `NotAValue` if one of them is no value of it; `RowTooLarge`; `CopyForbidden` if a copy is needed and forbidden; `OutOfMemory`. The tensor is
 /// released before an error is returned.
 pub fn from_dlpack(
     tensor: ManagedTensor,
@@ -139,7 +141,7 @@ pub fn field(tensor: &ManagedTensor, options: &ImportOptions) -> Result<FieldRef
 ///
 /// # Errors
 ///
-/// As [`from_dlpack`], except `OutOfMemory`.
+/// As [`from_dlpack`], except `OutOfMemory` and `NotAValue`.
 pub fn explain(tensor: &ManagedTensor, options: &ImportOptions) -> Result<Plan, Error> {
     convert::decide(tensor, options).map(|decided| decided.plan)
 }

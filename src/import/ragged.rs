@@ -10,6 +10,7 @@ use arrow_schema::{DataType, Field, FieldRef};
 use super::convert::{self, Decided};
 use super::mask;
 use super::options::{ImportOptions, Representation};
+use super::ranges;
 use crate::alloc::Fresh;
 use crate::chunks::{Bounds, Numbers};
 use crate::ffi::{DLDataType, DLDataTypeCode};
@@ -133,7 +134,7 @@ impl RaggedImport {
         Bounds::Offsets(Numbers::new(&offsets)).check(self.values.len)?;
         let offsets = OffsetBuffer::new(offsets);
         let (values, _) = self.values.run(values)?;
-        Ok(match self.field.data_type() {
+        let rows: ArrayRef = match self.field.data_type() {
             DataType::List(item) | DataType::LargeList(item) => {
                 let lists = GenericListArray::try_new(Arc::clone(item), offsets, values, nulls);
                 Arc::new(lists.unwrap_or_else(arrow_types::impossible))
@@ -142,7 +143,9 @@ impl RaggedImport {
                 bytes::<GenericStringType<O>>(offsets, &values, nulls)?
             }
             _ => bytes::<GenericBinaryType<O>>(offsets, &values, nulls)?,
-        })
+        };
+        ranges::check(&rows)?;
+        Ok(rows)
     }
 }
 

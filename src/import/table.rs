@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field, FieldRef, Schema};
 use super::convert::{self, Fit};
 use super::mask::{self, Prepared};
 use super::options::{ImportOptions, Representation};
-use super::{field::Metadata, field::choose};
+use super::{field::Metadata, field::choose, ranges};
 use crate::{Error, ManagedTensor, arrow_types, exported::Exported};
 
 /// Makes a table with a column for each tensor: rows are along the first axis, and each column is imported and named
@@ -129,9 +129,9 @@ pub(crate) enum TableColumn {
 
 impl TableColumn {
     #[cfg(feature = "pyo3")]
-    pub(crate) fn bytes_copied(&self) -> usize {
+    pub(crate) fn work(&self) -> usize {
         match self {
-            Self::Planned(prepared) => prepared.plan().bytes_copied(),
+            Self::Planned(prepared) => prepared.work(),
             Self::Made(..) => 0,
         }
     }
@@ -240,9 +240,12 @@ pub fn matrix(
         (starts, tensor.size(), fit.copy(tensor.transposed(&[1, 0]))?)
     };
     let all = convert::build(field.data_type(), len, values);
-    let columns =
-        names.iter().zip(starts).map(|(name, start)| (named(&field, name), all.slice(start, rows)));
-    Ok(batch(columns.collect(), rows))
+    let columns = names.iter().zip(starts).map(|(name, start)| {
+        let column = all.slice(start, rows);
+        ranges::check(&column).map_err(|error| Error::in_column(name, error))?;
+        Ok((named(&field, name), column))
+    });
+    Ok(batch(columns.collect::<Result<_, Error>>()?, rows))
 }
 
 /// The start of each column in the memory that a matrix spans, and the length of that memory, in elements.

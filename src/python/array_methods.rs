@@ -3,7 +3,11 @@
 use arrow_array::Array;
 use arrow_schema::DataType;
 use pyo3::types::{PyCapsule, PyTuple};
-use pyo3::{exceptions::PyIndexError, intern, prelude::*};
+use pyo3::{
+    exceptions::{PyIndexError, PyOverflowError},
+    intern,
+    prelude::*,
+};
 
 use super::args::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, TypeArg};
 use super::array::PyArray;
@@ -72,8 +76,7 @@ impl PyArray {
         };
         let options = TypeArg::asked(r#type)?.import(&tensor, copy)?;
         let prepared = import::prepare_any(tensor, mask, &options)?;
-        let nbytes = prepared.plan().bytes_copied();
-        let (array, field) = unlocked(py, nbytes, || prepared.run())?;
+        let (array, field) = unlocked(py, prepared.work(), || prepared.run())?;
         Ok(Self::of(array, field))
     }
 
@@ -138,6 +141,8 @@ impl PyArray {
     /// in another order, by a permutation in the type, which other readers ignore or get wrong. Any Arrow type or field
     /// that holds the same bytes is taken too, such as the field of the array that the tensor came from; lists of any
     /// length, as pa.list_(pa.float32()), share the values of a matrix as those of fixed size do.
+    /// For decimals, times of a day and date64 each number is read, because some are no values of them: those are a
+    /// ValueError.
     /// mask: a tensor of booleans, False where a value is null, as nulls="mask" gives them: one for each row,
     /// or one for each element, for nulls within the rows. It is copied, to bits. An Arrow array of booleans works
     /// too.
@@ -229,15 +234,21 @@ impl PyArray {
     fn row<'py>(
         &self,
         py: Python<'py>,
-        index: isize,
+        index: &Bound<'py, PyAny>,
         dtype: Option<DtypeArg>,
         nulls: NullsArg,
         copy: Option<CopyArg>,
         physical: PhysicalArg,
     ) -> PyResult<Bound<'py, PyAny>> {
         let len = self.array.len();
-        let from_end = || len.checked_sub(index.unsigned_abs());
-        let found = usize::try_from(index).ok().or_else(from_end).filter(|&row| row < len);
+        let found = match index.extract::<isize>() {
+            Ok(index) => {
+                let from_end = || len.checked_sub(index.unsigned_abs());
+                usize::try_from(index).ok().or_else(from_end).filter(|&row| row < len)
+            }
+            Err(error) if error.is_instance_of::<PyOverflowError>(py) => None,
+            Err(error) => return Err(error),
+        };
         let Some(row) = found else {
             return Err(PyIndexError::new_err(format!("there is no row {index} among {len}")));
         };

@@ -64,7 +64,7 @@ pub(super) fn record_batch(
                 let column = column.map_err(|error| in_column(py, &name, error))?;
                 taken.push((name, column));
             }
-            let nbytes = taken.iter().map(|(_, column)| column.bytes_copied()).sum();
+            let nbytes = taken.iter().map(|(_, column)| column.work()).sum();
             unlocked(py, nbytes, || import::of_columns(taken))?
         }
         (Err(_), Some(_)) if tensors_of(data)?.is_some() => {
