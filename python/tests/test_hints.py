@@ -1142,3 +1142,40 @@ def test_an_iterator_of_arrays_or_of_rows_says_what_makes_tables():
     assert words.endswith(f": {way} makes one of rows")
     (batch,) = Loader(eval(way, {"pyarrow": pa, "names": ["a", "b"], "x": rows}))
     assert batch["b"].tolist() == [2, 4]
+
+
+def test_arrays_of_which_numpy_makes_no_tensor_name_their_conversion():
+    for name in "bfloat16", "float8_e5m2", "int4", "uint2":
+        array = np.array([1, 0], getattr(ml_dtypes, name))
+        kind = "int8" if "int" in name else "float32"
+        if noted(from_dlpack, array):
+            assert noted(from_dlpack, array) == [f'x.astype("{kind}") is a tensor of its numbers']
+            assert noted(record_batch, {"x": array}) == noted(from_dlpack, array)
+        assert pa.array(from_dlpack(array.astype(kind))).to_pylist() == [1, 0]
+    packed = np.array([(1, 0.5), (2, 1.5)], [("a", "i1"), ("b", "f8")])
+    way = "x.copy() is a tensor of its elements, side by side"
+    assert noted(record_batch, {"b": packed["b"]}) == noted(asdlpack, packed["b"]) == [way]
+    assert pa.array(from_dlpack(packed["b"].copy())).to_pylist() == [0.5, 1.5]
+
+
+def test_keys_of_jax_are_told_as_what_they_are():
+    jax = pytest.importorskip("jax")
+    keys = jax.random.split(jax.random.key(0), 3)
+    for call in to_tensor, from_dlpack, record_batch:
+        assert "jax.random.key_data(x)" in refusal(call, keys)
+    assert asdlpack(jax.random.key_data(keys)).shape == (3, 2)
+
+
+def test_what_a_loader_does_not_read_names_what_it_does():
+    torch = pytest.importorskip("torch")
+    data = torch.utils.data.TensorDataset(torch.zeros(3, 2), torch.ones(3))
+    assert "record_batch(dict(zip(names, x.tensors)))" in refusal(Loader, data)
+    batch = record_batch(dict(zip(["x", "y"], data.tensors, strict=True)))
+    assert next(iter(Loader(batch, columns=["y"], batch_size=3)))["y"].tolist() == [1, 1, 1]
+    assert refusal(Loader, {"train": ["a.parquet"]}).endswith(
+        "pass one of these paths, as x['train']"
+    )
+    datasets = pytest.importorskip("datasets")
+    several = [datasets.Dataset.from_dict({"x": [1.0]})] * 2
+    assert refusal(Loader, several).endswith("datasets.concatenate_datasets(x) is one dataset")
+    assert len(next(iter(Loader(datasets.concatenate_datasets(several), batch_size=9)))["x"]) == 2

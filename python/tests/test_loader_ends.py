@@ -246,3 +246,12 @@ def test_lists_without_values_are_drawn(options):
     rows = [row for batch in drawn for row in pa.array(batch["within"]).to_pylist()]
     assert sorted(map(str, rows)) == sorted(map(str, within.to_pylist()))
     assert sum(len(pa.array(batch["empty"])) for batch in drawn) == 3
+
+
+def test_a_function_whose_only_part_is_none_lacks_a_return():
+    loader = Loader(lambda index, count: None)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"returned None.*is there a return missing"):
+            list(loader)
+    with pytest.raises(ValueError, match="was not read before"):
+        list(Loader(map(str, ())))

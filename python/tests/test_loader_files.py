@@ -1176,3 +1176,20 @@ def test_a_file_of_no_bytes_is_told(end, tmp_path):
         write(pa.table({"x": [1]}), f"{tmp_path}/a.{end}")
         with pytest.raises(ValueError, match=rf"b\.{end} has no bytes, and so no columns"):
             list(Loader(str(tmp_path), batch_size=9))
+
+
+def test_csv_that_does_not_parse_names_what_reads_it(tmp_path):
+    path = tmp_path / "a.csv"
+    given = {
+        "x;y\n1,5;2\n": 'parse_options=pa.csv.ParseOptions(delimiter=";"), '
+        'convert_options=pa.csv.ConvertOptions(decimal_point=",")',
+        "x,y\n1.5,2\n": 'read_options=pa.csv.ReadOptions(encoding="utf-16")',
+    }
+    for (text, options), encoding in zip(given.items(), ("utf-8", "utf-16"), strict=True):
+        path.write_text(text, encoding)
+        with pytest.raises(pa.ArrowInvalid) as raised:
+            list(Loader(path))
+        (note,) = raised.value.__notes__
+        assert f'pyarrow.csv.read_csv("{path}", read_options=..., parse_options=...' in note
+        table = eval(f"pa.csv.read_csv(path, {options})", {"pa": pa, "path": path})
+        assert next(iter(Loader(table)))["x"].tolist() == [1.5]

@@ -475,3 +475,28 @@ def test_a_scanner_of_batches_is_read_once_and_others_again():
             list(loader)
     loader = Loader(ds.dataset(table).scanner())
     assert [len(list(loader)) for _ in range(2)] == [1, 1]
+
+
+class Handing:
+    """A stream that hands out the one of a reader, and does not say how many rows it has."""
+
+    def __init__(self, source):
+        self._source = source
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._source.__arrow_c_stream__(requested_schema)
+
+
+def test_what_hands_out_the_stream_of_a_reader_is_spent_after_it():
+    for door in DOORS.values():
+        source = Handing(reader())
+        door(source)
+        with refused():
+            door(source)
+    loader = Loader(Handing(reader()))
+    assert sum(len(batch["x"]) for batch in loader) == 10
+    with refused():
+        list(loader)
+    # Of a table each stream has all rows, and one without rows is not spent.
+    for source in Handing(TABLE), Handing(NONE):
+        assert [to_tensor(source).shape[0] for _ in range(2)] == [len(source._source)] * 2

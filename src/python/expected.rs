@@ -474,7 +474,10 @@ pub(super) const OF_MASKED: &str = "from_dlpack(x.data, mask=~numpy.ma.getmaskar
 /// How to convert an array of NumPy's whose dtype no tensor has.
 pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let Some(dtype) = object.getattr_opt("dtype")? else { return Ok(None) };
-    let Some(kind) = dtype.getattr_opt("kind")? else { return Ok(None) };
+    let Some(kind) = dtype.getattr_opt("kind")? else {
+        let is_key = dtype.str()?.to_str()?.starts_with("key<");
+        return Ok(is_key.then(|| "jax.random.key_data(x) is a tensor of its bits".to_owned()));
+    };
     let kind = kind.extract::<String>()?;
     // pyarrow makes arrays of arrays of one dimension.
     let is_flat = object.getattr_opt("ndim")?.is_none_or(|ndim| ndim.eq(1).unwrap_or(true));
@@ -534,6 +537,27 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         _ if has_mask => Some(format!("{OF_MASKED} makes Arrow data of it, with nulls")),
         _ => None,
     })
+}
+
+/// How to convert an array of numbers of which NumPy makes no tensor: of a dtype of ml_dtypes's, or of a field of a record
+/// that is packed.
+pub(super) fn of_elements(array: &Bound<'_, PyAny>) -> WayOut {
+    let dtype = array.getattr("dtype")?;
+    let class = dtype.getattr("type")?;
+    if class.getattr("__module__")?.eq("ml_dtypes")? {
+        let is_integer = class.getattr("__name__")?.to_string().contains("int");
+        return Ok(Some(match is_integer {
+            true => "x.astype(\"int8\") is a tensor of its numbers",
+            false => "x.astype(\"float32\") is a tensor of its numbers",
+        }));
+    }
+    let itemsize = dtype.getattr("itemsize")?.extract::<i64>()?;
+    for stride in array.getattr("strides")?.try_iter()? {
+        if stride?.extract::<i64>()?.checked_rem(itemsize) != Some(0) {
+            return Ok(Some("x.copy() is a tensor of its elements, side by side"));
+        }
+    }
+    Ok(None)
 }
 
 /// How to convert times of a unit that Arrow has not; `None` of others. `flat`: the expression of an array of one dimension.
@@ -714,6 +738,10 @@ const LIBRARIES: &[(&[&str], &str)] = &[
     (
         &["__next__", "_dataset_kind"],
         "this goes through a DataLoader: loop over it, and record_batch makes a table of each batch",
+    ),
+    (
+        &["tensors", "__getitem__"],
+        "record_batch(dict(zip(names, x.tensors))) makes a table of its tensors",
     ),
     (&["sp_values", "to_dense"], "pyarrow.array(x.to_dense()) makes an array of all its values"),
     (&["to_table"], "x.to_table() reads it, and iter_batches takes it as it is"),

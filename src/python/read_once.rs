@@ -2,7 +2,8 @@
 //!
 //! A reader at its end and a reader without rows look alike, and so a second `to_tensor(reader)` returned a tensor of no
 //! rows. Each reading of such an object records whether rows were taken from it, and a later one that finds none is
-//! refused. An object that cannot be weakly referenced is not recorded: most of these raise an error by themselves.
+//! refused, of an object that may hand out a reader's stream too. An object that cannot be weakly referenced is not
+//! recorded: most of these raise an error by themselves.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,6 +58,20 @@ pub(super) fn is_read_once(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(false)
 }
 
+/// Whether an object says how many rows it has, as tables, frames and relations do: without any it is empty, and not
+/// spent. One that does not may hand out the stream of a reader.
+fn tells_rows(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = object.py();
+    let class = object.get_type();
+    let names = [intern!(py, "__len__"), intern!(py, "num_rows"), intern!(py, "shape")];
+    for name in names {
+        if class.hasattr(name)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// An error for an object that can be read only once, because `explain` must not consume it.
 pub(super) fn refuse_read_once(object: &Bound<'_, PyAny>) -> PyResult<()> {
     if !is_read_once(object)? {
@@ -92,7 +107,7 @@ struct ReadState {
 impl Reading {
     pub(super) fn of(source: &Bound<'_, PyAny>) -> PyResult<Self> {
         let mut recorded = None;
-        if is_read_once(source)? {
+        if is_read_once(source)? || !tells_rows(source)? {
             // An error says that the type has no weak references.
             if let Ok(reference) = PyWeakrefReference::new(source) {
                 let type_name = type_name(source);

@@ -836,6 +836,12 @@ def _read_footer(fragment: Any) -> None:
     except ValueError as error:
         if fragment.filesystem.get_file_info(fragment.path).size == 0:
             raise ValueError(of_no_bytes(fragment.path)) from error
+        if "CSV parse error" in str(error):
+            error.add_note(
+                f'pyarrow.csv.read_csv("{fragment.path}", read_options=..., parse_options=..., '
+                "convert_options=...) makes a table of it: ReadOptions has encoding=, ParseOptions "
+                "delimiter=, ConvertOptions decimal_point="
+            )
         if is_told(fragment.path):
             raise
         raise ValueError(unread(fragment.path)) from error

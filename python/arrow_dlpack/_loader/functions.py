@@ -30,5 +30,10 @@ def open_part(source: Callable[[int, int], Any], index: int, count: int) -> Any:
     except Exception as error:
         error.add_note(f"in the function for part {index} of {count}; None is one without rows")
         raise
+    if part is None and count == 1:
+        raise ValueError(
+            "the function returned None, a part without rows, for the only part: is there a return "
+            "missing?"
+        )
     # Of an empty first part the Loader says that the source is empty; a later one has no rows.
     return None if index > 0 and has_no_columns(part) else part

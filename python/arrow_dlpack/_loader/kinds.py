@@ -334,9 +334,14 @@ def _way_out(data: Any) -> str:
             return ": Mix(x) reads several sources by their weights"
         if any(hasattr(one, "__arrow_c_stream__") and _has_columns(one) for one in data.values()):
             return f": pass one of these tables, as x[{next(iter(data))!r}], or a Mix of several"
-        if all(map(_is_told_path, data.values())):
+        if all(
+            (isinstance(one, list) and is_path(one)) or _is_told_path(one) for one in data.values()
+        ):
             one = f"x[{next(iter(data))!r}]"
-            return f": pass one of these paths, as {one}, or list(x.values()) for all as one source"
+            each = ", or list(x.values()) for all as one source"
+            return f": pass one of these paths, as {one}" + each * all(
+                map(_is_told_path, data.values())
+            )
     is_tensor = general.startswith("it is a tensor already")
     are_paths = isinstance(data, (set, frozenset)) and is_path(list(data))
     ways = [
@@ -363,6 +368,7 @@ def _way_out_of_list(data: Sequence[Any], general: str) -> str:
             _is_one_path(other) or _is_arrow(other),
             "Mix([(source, weight), ...]) reads paths and tables together",
         ),
+        (hasattr(other, "with_format"), "datasets.concatenate_datasets(x) is one dataset"),
         (have_tables, "make a table of it, or leave it out"),
         (have_paths, "leave it out"),
         (bool(general), _of_values(general)),

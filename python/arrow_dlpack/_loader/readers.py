@@ -44,8 +44,7 @@ def reader_of(data: Any) -> Any:
         data = _for_pyarrow(data)
     try:
         if hasattr(data, "__arrow_c_stream__"):
-            is_read_once = _core._is_read_once(data)
-            return pa.RecordBatchReader.from_stream(_Recorded(data) if is_read_once else data)
+            return pa.RecordBatchReader.from_stream(_Recorded(data))
         batch = pa.record_batch(data)
     except (NotImplementedError, OverflowError, TypeError, ValueError) as error:
         told = explained(data, error)

@@ -46,6 +46,11 @@ from .schema import (
     told_by,
 )
 
+#: What is said of a source that gives nothing.
+NO_BATCHES = (
+    "the source has no batches, and so no columns: pass a table without rows, or an iterator that "
+    "was not read before"
+)
 #: How far a stream is looked at for the type of what begins with nulls: in batches, as far as
 #: a scan of pyarrow's reads ahead, or rows, if those have fewer.
 _PARTS_AHEAD, _ROWS_AHEAD = 16, 1 << 16
@@ -265,9 +270,7 @@ class Stream(Source):
         first = next(parts, None)
         if first is None:
             reading.end()
-            raise ValueError(
-                "the source has no batches, and so no columns: pass a table without rows"
-            )
+            raise ValueError(NO_BATCHES)
         # It is gone from the iterator, even if its rows are not read.
         self._is_begun = self.once
         rows = rows_of_table(first)
@@ -374,9 +377,7 @@ class Several(Source):
     def _known(self, query: Query) -> list[Any]:
         """The schemas of its parts."""
         if not self._parts:
-            raise ValueError(
-                "the source has no batches, and so no columns: pass a table without rows"
-            )
+            raise ValueError(NO_BATCHES)
         of = _columns_of(query)
         if of not in self._schemas:
             self._schemas[of] = [self._schema(at, query) for at in range(len(self._parts))]

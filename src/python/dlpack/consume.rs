@@ -11,7 +11,7 @@ use crate::python::array::PyArray;
 use crate::python::data::Data;
 use crate::python::describe::{described, type_name};
 use crate::python::errors::placed;
-use crate::python::expected::{Expected, of_dtype, of_layout};
+use crate::python::expected::{Expected, of_dtype, of_elements, of_layout};
 use crate::python::numpy::hidden;
 use crate::python::protocols::{attribute, is_arrow};
 use crate::python::runtime::{RecursionGuard, call, unlocked};
@@ -90,7 +90,10 @@ fn noted(x: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
         _ if error.is_instance_of::<PyTypeError>(py) && is_foreign_arrow(x) => {
             of_arrow(x).map(Some)
         }
-        _ if error.is_instance_of::<PyBufferError>(py) => of_dtype(x),
+        _ if error.is_instance_of::<PyBufferError>(py) => match of_dtype(x) {
+            Ok(None) => of_elements(x).map(|way_out| way_out.map(str::to_owned)),
+            way_out => way_out,
+        },
         _ => return error,
     };
     if let Ok(Some(way_out)) = way_out {
