@@ -141,8 +141,12 @@ _WAY_OF_LEVEL = "x.reset_index(drop=True) leaves the index out"
 
 
 def _conversion_of(column: Any) -> str:
-    kind = str(column.dtype)
-    return next((made for known, made in _CONVERTED.items() if kind.startswith(known)), "")
+    dtype = column.dtype
+    # pyarrow takes numbers in the machine's byte order only.
+    is_swapped = not getattr(dtype, "isnative", True) and dtype.kind in "iuf"
+    kind = str(dtype.newbyteorder("=") if is_swapped else dtype)
+    swapped = f'.astype("{kind}") has its values, and ' if is_swapped else ""
+    return next((made for known, made in _CONVERTED.items() if kind.startswith(known)), swapped)
 
 
 def _way_of(name: Any, column: Any) -> str:

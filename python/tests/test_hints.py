@@ -1060,6 +1060,7 @@ def test_a_type_of_polars_in_a_column_without_a_name_is_told_so():
     [([1 + 2j], "asdlpack(x.to_numpy()) is a tensor of it"),
      (pd.arrays.SparseArray([0]), "x.sparse.to_dense() has its values"),
      (np.array([1.5], "longdouble"), 'x.astype("float64") has its values'),
+     (np.array([1], ">i4"), 'x.astype("int32") has its values'),
      ([object()], 'x.astype("str") makes texts of its values')],
 )  # fmt: skip
 def test_a_series_that_arrow_has_no_type_for_says_what_converts_it(values, note):

@@ -419,6 +419,14 @@ UNCONVERTED = {
     "complex": ([1j, 2j], None),
     "sparse": (pd.arrays.SparseArray([0, 1]), 'x["o"].sparse.to_dense()'),
     "long": (np.array([1, 2], np.longdouble), 'x["o"].astype("float64")'),
+    "swapped": (np.array([1, 2], ">i4"), 'x["o"].astype("int32")'),
+    "swapped unsigned": (np.array([1, 2], ">u8"), 'x["o"].astype("uint64")'),
+    "swapped floats": (np.array([1, 2], ">f4"), 'x["o"].astype("float64")'),
+    "swapped long": (
+        np.array([1, 2], np.dtype("longdouble").newbyteorder()),
+        'x["o"].astype("float64")',
+    ),
+    "swapped complex": (np.array([1, 2], ">c8"), None),
 }
 
 
