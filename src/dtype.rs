@@ -2,7 +2,7 @@
 
 use core::{fmt, str::FromStr};
 
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::DataType;
 
 use crate::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode};
@@ -206,35 +206,6 @@ pub(crate) fn physical(data_type: &DataType) -> Option<DLDataType> {
         | DataType::Decimal64(..) => Some(DLDataType::INT64),
         DataType::Dictionary(key, _) => DLDataType::from_arrow(key),
         _ => None,
-    }
-}
-
-/// The integers that store values of a type with fewer values than its integers.
-pub(crate) enum StoredNumbers {
-    /// The first to the last.
-    Within(i64, i64),
-    /// Milliseconds that are whole days.
-    Days,
-}
-
-impl StoredNumbers {
-    pub(crate) const MILLISECONDS_OF_A_DAY: i64 = 24 * 60 * 60 * 1000;
-
-    /// `None` where each integer is a value.
-    pub(crate) fn of(data_type: &DataType) -> Option<Self> {
-        const DAY: i64 = StoredNumbers::MILLISECONDS_OF_A_DAY;
-        Some(match data_type {
-            DataType::Decimal32(digits, _) | DataType::Decimal64(digits, _) => {
-                let most = 10_i64.checked_pow((*digits).into())? - 1;
-                Self::Within(-most, most)
-            }
-            DataType::Time32(TimeUnit::Second) => Self::Within(0, DAY / 1000 - 1),
-            DataType::Time32(_) => Self::Within(0, DAY - 1),
-            DataType::Time64(TimeUnit::Microsecond) => Self::Within(0, DAY * 1000 - 1),
-            DataType::Time64(_) => Self::Within(0, DAY * 1_000_000 - 1),
-            DataType::Date64 => Self::Days,
-            _ => return None,
-        })
     }
 }
 

@@ -1,7 +1,8 @@
-//! Numbers and booleans that are converted to the dtype of a tensor.
+//! Numbers and booleans that are converted to the dtype of a tensor, and those that store values of a type.
 
 use std::fmt;
 
+use arrow_schema::{DataType, TimeUnit};
 use half::{bf16, f16};
 
 /// A value that is converted to the dtype of a tensor, such as one that replaces nulls.
@@ -53,5 +54,34 @@ impl fmt::Display for Number {
                 }
             }
         }
+    }
+}
+
+/// The integers that store values of a type with fewer values than its integers.
+pub(crate) enum StoredNumbers {
+    /// The first to the last.
+    Within(i64, i64),
+    /// Milliseconds that are whole days.
+    Days,
+}
+
+impl StoredNumbers {
+    pub(crate) const MILLISECONDS_OF_A_DAY: i64 = 24 * 60 * 60 * 1000;
+
+    /// `None` where each integer is a value.
+    pub(crate) fn of(data_type: &DataType) -> Option<Self> {
+        const DAY: i64 = StoredNumbers::MILLISECONDS_OF_A_DAY;
+        Some(match data_type {
+            DataType::Decimal32(digits, _) | DataType::Decimal64(digits, _) => {
+                let most = 10_i64.checked_pow((*digits).into())? - 1;
+                Self::Within(-most, most)
+            }
+            DataType::Time32(TimeUnit::Second) => Self::Within(0, DAY / 1000 - 1),
+            DataType::Time32(_) => Self::Within(0, DAY - 1),
+            DataType::Time64(TimeUnit::Microsecond) => Self::Within(0, DAY * 1000 - 1),
+            DataType::Time64(_) => Self::Within(0, DAY * 1_000_000 - 1),
+            DataType::Date64 => Self::Days,
+            _ => return None,
+        })
     }
 }

@@ -23,6 +23,7 @@ __all__ = [
     "Field",
     "MaskedPadded",
     "MaskedRagged",
+    "MissingProtocolError",
     "Padded",
     "Plan",
     "Ragged",
@@ -67,6 +68,9 @@ __all__ = [
 ]
 
 __version__: str
+
+class MissingProtocolError(TypeError, AttributeError):
+    """This object is no tensor: it has no __dlpack__, and is no DLPack capsule. The message names what makes one of it, if that is known."""
 
 class UnsupportedError(BufferError, TypeError):
     """This data has no form on the other side as it was asked for: its type, its rank or its nulls are refused. The message names the keyword or the function that helps, if there is one."""

@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 
 # Before anyone imports them. 64-bit numbers are half of what we test; tensorflow is talkative;
@@ -14,6 +15,11 @@ os.environ["JAX_ENABLE_X64"] = "1"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["USE_TF"] = "0"  # of datasets, which would look for it where it is left out
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", "target/hypothesis")
+# The kit, whose structures the tests use, also for the processes that they start.
+sys.path.insert(0, str(Path(__file__).parents[2] / "conformance"))
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [sys.path[0], os.environ.get("PYTHONPATH")])
+)
 
 import hostile
 import pytest

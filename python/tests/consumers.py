@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from arrow_dlpack import Array, Tensor
 from arrow_dlpack._doctor.libraries import TensorLibrary, arrow_address, numpy_address
+from dlpack_conformance.abi.capsule import PyCapsule_GetName
 from frameworks import DTYPES
 from outcomes import (
     F4,
@@ -120,7 +121,7 @@ def watched_by(library: TensorLibrary, **fields) -> Watched:
 
 
 def is_used(capsule: object) -> bool:
-    return hostile.capsule_name(capsule).startswith(b"used_")
+    return PyCapsule_GetName(capsule).startswith(b"used_")
 
 
 def read_only(library: TensorLibrary) -> str:

@@ -4,13 +4,14 @@ import ctypes
 import math
 from typing import NamedTuple
 
-import hostile
 import numpy as np
 import pyarrow as pa
+from dlpack_conformance.abi.dlpack import BFLOAT, INT, UINT
+from hostile import dtype_of, header
 
 # Every dtype that Arrow has no type for, by ml_dtypes' name: its code and its bits.
 EXOTIC = {
-    "bfloat16": (hostile.BFLOAT, 16),
+    "bfloat16": (BFLOAT, 16),
     "float8_e3m4": (7, 8),
     "float8_e4m3": (8, 8),
     "float8_e4m3b11fnuz": (9, 8),
@@ -22,12 +23,12 @@ EXOTIC = {
     "float6_e2m3fn": (15, 6),
     "float6_e3m2fn": (16, 6),
     "float4_e2m1fn": (17, 4),
-    "int4": (hostile.INT, 4),
-    "uint4": (hostile.UINT, 4),
-    "int2": (hostile.INT, 2),
-    "uint2": (hostile.UINT, 2),
-    "int1": (hostile.INT, 1),
-    "uint1": (hostile.UINT, 1),
+    "int4": (INT, 4),
+    "uint4": (UINT, 4),
+    "int2": (INT, 2),
+    "uint2": (UINT, 2),
+    "int1": (INT, 1),
+    "uint1": (UINT, 1),
 }
 
 
@@ -45,12 +46,12 @@ class Description(NamedTuple):
 def described(tensor: object) -> Description:
     """What `__dlpack__` gives."""
     capsule = tensor.__dlpack__(max_version=(1, 3))
-    managed = hostile.Versioned.from_address(hostile.capsule_pointer(capsule, hostile.VERSIONED))
-    it = managed.tensor
+    managed = header(capsule)
+    it = managed.dl_tensor
     shape = tuple(it.shape[: it.ndim])
     row_major = (math.prod(shape[axis + 1 :]) for axis in range(it.ndim))
     strides = tuple(it.strides[: it.ndim] if it.strides else row_major)
-    size = max(it.bits // 8, 1)
+    size = max(it.dtype.bits // 8, 1)
     elements = b""
     if math.prod(shape):
         low = sum(min(0, s * (n - 1)) for n, s in zip(shape, strides, strict=True))
@@ -61,7 +62,7 @@ def described(tensor: object) -> Description:
         steps = [size * stride for stride in strides]
         elements = np.lib.stride_tricks.as_strided(view, shape, steps).tobytes()
     address = (it.data or 0) + it.byte_offset
-    return Description(address, shape, strides, it.code, it.bits, managed.flags, elements)
+    return Description(address, shape, strides, *dtype_of(it)[:2], managed.flags, elements)
 
 
 def leaf(array: pa.Array) -> pa.Array:

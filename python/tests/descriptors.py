@@ -11,7 +11,17 @@ import random
 from dataclasses import dataclass, field, replace
 
 import hostile
-from hostile import BFLOAT, BOOL, COMPLEX, FLOAT, INT, OPAQUE, PADDED, READ_ONLY, UINT
+from dlpack_conformance.abi.dlpack import (
+    BFLOAT,
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INT,
+    OPAQUE_HANDLE,
+    READ_ONLY,
+    SUBBYTE_PADDED,
+    UINT,
+)
 from hypothesis import strategies as st
 
 MEMORY = bytes((13 * i + i // 256) % 256 for i in range(1 << 15))
@@ -53,7 +63,7 @@ class Descriptor:
 
     @property
     def padded(self):
-        return not self.legacy and bool(self.flags & PADDED)
+        return not self.legacy and bool(self.flags & SUBBYTE_PADDED)
 
     @property
     def packed(self):
@@ -143,24 +153,24 @@ class Descriptor:
         data, byte_offset = fields.pop("data"), fields["byte_offset"]
         producer = hostile.Producer(MEMORY, ctypes.c_uint8, destructor=True, **fields)
         if data is None:
-            producer.managed.tensor.data = None
+            producer.managed.dl_tensor.data = None
         else:
-            producer.managed.tensor.data = (producer.address + ORIGIN + data) % U64
-        producer.managed.tensor.byte_offset = byte_offset % U64
+            producer.managed.dl_tensor.data = (producer.address + ORIGIN + data) % U64
+        producer.managed.dl_tensor.byte_offset = byte_offset % U64
         for name in self.misaligned:
-            pointer = getattr(producer.managed.tensor, name)
+            pointer = getattr(producer.managed.dl_tensor, name)
             if pointer:
                 address = ctypes.cast(pointer, ctypes.c_void_p).value + 4
                 pointer = ctypes.cast(address, ctypes.POINTER(ctypes.c_int64))
-                setattr(producer.managed.tensor, name, pointer)
+                setattr(producer.managed.dl_tensor, name, pointer)
         return producer
 
 
 def read(managed):
     """The bytes of all elements of a versioned structure, by its own shape and strides."""
-    tensor = managed.tensor
-    packed = tensor.bits < 8 and not managed.flags & PADDED
-    item = tensor.lanes * (tensor.bits if packed else (tensor.bits + 7) // 8 * 8) // 8
+    tensor, dtype = managed.dl_tensor, managed.dl_tensor.dtype
+    packed = dtype.bits < 8 and not managed.flags & SUBBYTE_PADDED
+    item = dtype.lanes * (dtype.bits if packed else (dtype.bits + 7) // 8 * 8) // 8
     axes = range(tensor.ndim)
     first = (tensor.data or 0) + tensor.byte_offset
     places = [
@@ -171,7 +181,7 @@ def read(managed):
 
 
 DTYPES = [(code, bits) for code, several in BITS.items() for bits in sorted(several)]
-DTYPES += [(OPAQUE, 64)]
+DTYPES += [(OPAQUE_HANDLE, 64)]
 
 
 def possible(seed, dtypes=DTYPES, lanes=(1, 1, 1, 1, 1, 2, 3)):
@@ -184,7 +194,7 @@ def possible(seed, dtypes=DTYPES, lanes=(1, 1, 1, 1, 1, 2, 3)):
     return Descriptor(
         legacy=rng.random() < 0.4,
         minor=rng.randint(0, 4),
-        flags=rng.choice([0, 0, READ_ONLY, PADDED, 1 << 40]),
+        flags=rng.choice([0, 0, READ_ONLY, SUBBYTE_PADDED, 1 << 40]),
         device_type=rng.choice([1, 1, 1, 1, *READABLE]),
         device_id=rng.choice([0, 0, -1, 7]),
         ndim=ndim,

@@ -1,29 +1,20 @@
 """The C exchange API by ctypes: tables read, and tables that can say anything."""
 
 import ctypes
-from ctypes import CFUNCTYPE, POINTER, PYFUNCTYPE, c_char_p, c_int, c_int32, c_uint32, c_void_p
+from ctypes import CFUNCTYPE, POINTER, PYFUNCTYPE, c_int, c_int32, c_void_p
 
 import hostile
+from dlpack_conformance.abi.capsule import PyCapsule_GetPointer, PyCapsule_New
+from dlpack_conformance.abi.dlpack import DELETER, DLManagedTensorVersioned
+from dlpack_conformance.abi.exchange import (
+    ATTRIBUTE,
+    EXCHANGE_API,
+    DLPackExchangeAPI,
+)
 
-ATTRIBUTE, NAME = "__dlpack_c_exchange_api__", b"dlpack_exchange_api"
 
-SetError = CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
-DELETER = CFUNCTYPE(None, c_void_p)
-
-
-class Table(ctypes.Structure):
+class Table(DLPackExchangeAPI):
     """All functions are addresses: who calls one says how."""
-
-    _fields_ = (
-        ("major", c_uint32),
-        ("minor", c_uint32),
-        ("prev_api", c_void_p),
-        ("managed_tensor_allocator", c_void_p),
-        ("managed_tensor_from_py_object_no_sync", c_void_p),
-        ("managed_tensor_to_py_object_no_sync", c_void_p),
-        ("dltensor_from_py_object_no_sync", c_void_p),
-        ("current_work_stream", c_void_p),
-    )
 
     # Those of PYFUNCTYPE keep the GIL, and raise the exception that was set; objects are addresses,
     # so that they can be NULL.
@@ -49,7 +40,7 @@ class Table(ctypes.Structure):
 
 
 def table_of(kind):
-    return Table.from_address(hostile.capsule_pointer(getattr(kind, ATTRIBUTE), NAME))
+    return Table.from_address(PyCapsule_GetPointer(getattr(kind, ATTRIBUTE), EXCHANGE_API))
 
 
 class Out:
@@ -67,7 +58,7 @@ class Out:
         return self.pointer.value
 
     def tensor(self):
-        return hostile.Versioned.from_address(self.value)
+        return DLManagedTensorVersioned.from_address(self.value)
 
     def object(self):
         """The object, of which there is one reference more; this takes that one over."""
@@ -117,8 +108,8 @@ def exporter(get):
     return function
 
 
-def make_table(function=None, **fields):
-    table = Table(major=1, minor=3)
+def make_table(function=None, major=1, prev_api=None, **fields):
+    table = Table(header=((major, 3), prev_api))
     if function is not None:
         table.managed_tensor_from_py_object_no_sync = address_of(function)
     for name, value in fields.items():
@@ -127,9 +118,9 @@ def make_table(function=None, **fields):
     return table
 
 
-def make_capsule(table, name=NAME):
+def make_capsule(table, name=EXCHANGE_API):
     KEPT.append(name)
-    return hostile.new_capsule(ctypes.addressof(table), name, None)
+    return PyCapsule_New(ctypes.addressof(table), name, None)
 
 
 class Asked(hostile.Producer):
@@ -140,7 +131,7 @@ class Asked(hostile.Producer):
         return len(self.calls)
 
 
-def producer_type(table, base=Asked, name=NAME, **namespace):
+def producer_type(table, base=Asked, name=EXCHANGE_API, **namespace):
     """A type whose table that is."""
     return type("Producer", (base,), {ATTRIBUTE: make_capsule(table, name), **namespace})
 

@@ -1,42 +1,26 @@
-"""A producer that can say anything: DLPack structures by ctypes, with a count of deleter calls and
-canaries around all memory that it exports."""
+"""A producer that can say anything, with a count of deleter calls and canaries around all memory
+that it exports. The structures are those of the conformance kit.
+"""
 
 import ctypes
 import mmap
-from ctypes import (
-    CFUNCTYPE,
-    POINTER,
-    PYFUNCTYPE,
-    c_char_p,
-    c_int32,
-    c_int64,
-    c_uint8,
-    c_uint16,
-    c_uint32,
-    c_uint64,
-    c_void_p,
-    py_object,
+from ctypes import CFUNCTYPE, c_int64, c_void_p
+
+from dlpack_conformance.abi.capsule import (
+    CAPSULE_DESTRUCTOR,
+    PyCapsule_GetName,
+    PyCapsule_GetPointer,
+    PyCapsule_New,
+    dying_capsule_is_valid,
 )
-
-LEGACY, VERSIONED = b"dltensor", b"dltensor_versioned"
-CPU, CUDA, CUDA_HOST = 1, 2, 3
-INT, UINT, FLOAT, OPAQUE, BFLOAT, COMPLEX, BOOL = range(7)
-READ_ONLY, IS_COPIED, PADDED = 1, 2, 4
-
-# Functions of these tests alone: dill sets other types on those of ctypes.pythonapi.
-pythonapi = ctypes.PyDLL(None)
-new_capsule = pythonapi.PyCapsule_New
-new_capsule.restype, new_capsule.argtypes = py_object, [c_void_p, c_char_p, c_void_p]
-capsule_pointer = pythonapi.PyCapsule_GetPointer
-capsule_pointer.restype, capsule_pointer.argtypes = c_void_p, [py_object, c_char_p]
-rename_capsule = pythonapi.PyCapsule_SetName
-rename_capsule.argtypes = [py_object, c_char_p]
-capsule_name = pythonapi.PyCapsule_GetName
-capsule_name.restype, capsule_name.argtypes = c_char_p, [py_object]
-# For destructors: a dying object must not be referred to once more.
-is_dying_as = pythonapi.PyCapsule_IsValid
-is_dying_as.argtypes = [c_void_p, c_char_p]
-DESTRUCTOR = PYFUNCTYPE(None, c_void_p)
+from dlpack_conformance.abi.dlpack import (
+    CPU,
+    FLOAT,
+    LEGACY,
+    VERSIONED,
+    DLManagedTensor,
+    DLManagedTensorVersioned,
+)
 
 CANARY = bytes(range(0x80, 0xC0))
 
@@ -87,34 +71,9 @@ def before_guard_page(size):
     return guard - size
 
 
-class DLTensor(ctypes.Structure):
-    _fields_ = (
-        ("data", c_void_p),
-        ("device_type", c_int32),
-        ("device_id", c_int32),
-        ("ndim", c_int32),
-        ("code", c_uint8),
-        ("bits", c_uint8),
-        ("lanes", c_uint16),
-        ("shape", POINTER(c_int64)),
-        ("strides", POINTER(c_int64)),
-        ("byte_offset", c_uint64),
-    )
-
-
-class Legacy(ctypes.Structure):
-    _fields_ = (("tensor", DLTensor), ("manager_ctx", c_void_p), ("deleter", c_void_p))
-
-
-class Versioned(ctypes.Structure):
-    _fields_ = (
-        ("major", c_uint32),
-        ("minor", c_uint32),
-        ("manager_ctx", c_void_p),
-        ("deleter", c_void_p),
-        ("flags", c_uint64),
-        ("tensor", DLTensor),
-    )
+#: Where the fields of a producer's tensor are that lie in a structure within it.
+WITHIN = dict.fromkeys(["device_type", "device_id"], "device")
+WITHIN |= dict.fromkeys(["code", "bits", "lanes"], "dtype")
 
 
 class Producer:
@@ -133,14 +92,15 @@ class Producer:
         self.given = self.deleted = 0
         self.calls = []
         self.legacy = legacy
-        self.managed = self.canaries.place(Legacy if legacy else Versioned)
+        self.managed = self.canaries.place(DLManagedTensor if legacy else DLManagedTensorVersioned)
         deleter = fields.pop("deleter", CFUNCTYPE(None, c_void_p)(self._delete))
-        self._destructor = DESTRUCTOR(self._destroy) if fields.pop("destructor", False) else None
+        has_destructor = fields.pop("destructor", False)
+        self._destructor = CAPSULE_DESTRUCTOR(self._destroy) if has_destructor else None
         self._keep = [deleter]
         self.managed.deleter = ctypes.cast(deleter, c_void_p) if deleter else None
         if not legacy:
-            self.managed.major = fields.pop("major", 1)
-            self.managed.minor = fields.pop("minor", 3)
+            self.managed.version.major = fields.pop("major", 1)
+            self.managed.version.minor = fields.pop("minor", 3)
             self.managed.flags = fields.pop("flags", 0)
         size = ctypes.sizeof(ctype)
         defaults = {
@@ -155,18 +115,19 @@ class Producer:
             "byte_offset": 0,
         }
         fields = defaults | fields
-        self.managed.tensor.ndim = fields.pop("ndim", len(fields["shape"] or ()))
+        tensor = self.managed.dl_tensor
+        tensor.ndim = fields.pop("ndim", len(fields["shape"] or ()))
         for name, value in fields.items():
             if isinstance(value, tuple):
                 value = self.canaries.place(c_int64 * len(value), value)  # noqa: PLW2901
                 self._keep.append(value)
-            setattr(self.managed.tensor, name, value)
+            setattr(getattr(tensor, WITHIN[name]) if name in WITHIN else tensor, name, value)
 
     def _delete(self, _pointer):
         self.deleted += 1
 
     def _destroy(self, capsule):
-        if is_dying_as(capsule, self.name):
+        if dying_capsule_is_valid(capsule, self.name):
             self._delete(None)
 
     @property
@@ -181,7 +142,7 @@ class Producer:
         name = name or self.name
         self._keep.append(name)
         self.given += 1
-        return new_capsule(
+        return PyCapsule_New(
             ctypes.addressof(self.managed), name, ctypes.cast(self._destructor, c_void_p)
         )
 
@@ -190,12 +151,27 @@ class Producer:
         return self.capsule()
 
     def __dlpack_device__(self):
-        return self.managed.tensor.device_type, self.managed.tensor.device_id
+        return device_of(self.managed.dl_tensor)
+
+
+def header(capsule):
+    """The structure inside, as a C consumer reads it."""
+    name = PyCapsule_GetName(capsule)
+    kind = {VERSIONED: DLManagedTensorVersioned, LEGACY: DLManagedTensor}[name]
+    return kind.from_address(PyCapsule_GetPointer(capsule, name))
+
+
+def device_of(tensor):
+    return tensor.device.device_type, tensor.device.device_id
+
+
+def dtype_of(tensor):
+    return tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes
 
 
 def version_of(capsule):
     """Of a capsule's tensor, as text; None for a legacy one, which has no version."""
-    if capsule_name(capsule) != VERSIONED:
+    if PyCapsule_GetName(capsule) != VERSIONED:
         return None
-    tensor = Versioned.from_address(capsule_pointer(capsule, VERSIONED))
-    return f"{tensor.major}.{tensor.minor}"
+    version = header(capsule).version
+    return f"{version.major}.{version.minor}"

@@ -5,6 +5,7 @@ import ctypes
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int, c_int64, c_void_p
 
 import hostile
+from dlpack_conformance.abi.capsule import PyCapsule_New
 
 
 class Schema(ctypes.Structure):
@@ -89,8 +90,8 @@ class Source:
 
     def __arrow_c_array__(self, requested_schema=None):
         return (
-            hostile.new_capsule(ctypes.addressof(self.schema), b"arrow_schema", None),
-            hostile.new_capsule(ctypes.addressof(self.array), b"arrow_array", None),
+            PyCapsule_New(ctypes.addressof(self.schema), b"arrow_schema", None),
+            PyCapsule_New(ctypes.addressof(self.array), b"arrow_array", None),
         )
 
 
@@ -121,7 +122,7 @@ class FailingStream:
         self.released += 1
 
     def __arrow_c_stream__(self, requested_schema=None):
-        return hostile.new_capsule(ctypes.addressof(self.stream), b"arrow_array_stream", None)
+        return PyCapsule_New(ctypes.addressof(self.stream), b"arrow_array_stream", None)
 
 
 class EmptyStream(FailingStream):

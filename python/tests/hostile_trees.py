@@ -5,6 +5,7 @@ from ctypes import POINTER, c_void_p
 from dataclasses import dataclass, field
 
 import hostile
+from dlpack_conformance.abi.capsule import CAPSULE_DESTRUCTOR, PyCapsule_New, dying_capsule_is_valid
 from hostile_arrow import GET, ArrayStruct, FailingStream, Schema, Stream
 
 CAPACITY = 1 << 13  # of every buffer, so that arrays of up to 100 values fit it
@@ -58,7 +59,7 @@ class Tree:
             if struct.release:
                 struct.release = self.counting(type(struct))
         self.given = {Schema: 0, ArrayStruct: 0}
-        self.destructor = hostile.DESTRUCTOR(self.destroy)
+        self.destructor = CAPSULE_DESTRUCTOR(self.destroy)
 
     def counting(self, kind):
         def release(pointer):
@@ -133,13 +134,13 @@ class Tree:
 
     def destroy(self, capsule):
         for struct, name in (self.schema, b"arrow_schema"), (self.array, b"arrow_array"):
-            if hostile.is_dying_as(capsule, name) and struct.release:
+            if dying_capsule_is_valid(capsule, name) and struct.release:
                 struct.release(ctypes.pointer(struct))
 
     def capsule(self, struct, name):
         self.given[type(struct)] = bool(self.released[type(struct)] or struct.release)
         destructor = ctypes.cast(self.destructor, c_void_p)
-        return hostile.new_capsule(ctypes.addressof(struct), name, destructor)
+        return PyCapsule_New(ctypes.addressof(struct), name, destructor)
 
     def move(self, struct, out):
         """As streams hand structures out."""

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 import torch
 from arrow_dlpack import Array, Tensor, UnsupportedError, from_dlpack, to_tensor
-from hostile import CUDA, Producer
+from dlpack_conformance.abi.dlpack import CUDA
+from hostile import Producer
 
 
 @pytest.fixture

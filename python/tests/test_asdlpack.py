@@ -17,6 +17,8 @@ import pyarrow as pa
 import pytest
 import torch
 from arrow_dlpack import Array, Tensor, UnsupportedError, asdlpack
+from dlpack_conformance.abi.capsule import PyCapsule_GetPointer, PyCapsule_SetName
+from dlpack_conformance.abi.dlpack import CUDA, VERSIONED, DLManagedTensorVersioned
 from PIL import Image
 
 DTYPES = [
@@ -215,7 +217,7 @@ def test_what_speaks_dlpack_goes_by_it():
     readonly = np.arange(3)
     readonly.flags.writeable = False
     assert_is(asdlpack(readonly), readonly)
-    gpu = hostile.Producer(device_type=hostile.CUDA)
+    gpu = hostile.Producer(device_type=CUDA)
     tensor = asdlpack(gpu)
     tensor.__dlpack__(stream=7)
     assert gpu.calls[-1] == {"stream": 7}
@@ -251,7 +253,7 @@ def test_arrow_data_of_all_kinds_goes_the_way_of_to_tensor():
 
 
 def test_a_tensor_is_shared_with_what_it_says():
-    source = hostile.Producer(device_type=hostile.CUDA, strides=(1,))
+    source = hostile.Producer(device_type=CUDA, strides=(1,))
     tensor = Tensor.from_dlpack(source)
     again = asdlpack(tensor)
     assert repr(again) == repr(tensor)
@@ -450,9 +452,9 @@ def test_a_thread_can_let_go():
 def managed(tensor):
     """The tensor's C structure, and its deleter, which is now ours to call."""
     capsule = tensor.__dlpack__(max_version=(1, 3))
-    pointer = hostile.capsule_pointer(capsule, hostile.VERSIONED)
-    hostile.rename_capsule(capsule, b"used_dltensor_versioned")
-    return pointer, hostile.Versioned.from_address(pointer).deleter
+    pointer = PyCapsule_GetPointer(capsule, VERSIONED)
+    PyCapsule_SetName(capsule, b"used_dltensor_versioned")
+    return pointer, DLManagedTensorVersioned.from_address(pointer).deleter
 
 
 def call_on_a_thread_of_c(deleter, pointer):
@@ -980,8 +982,8 @@ def test_cuda_tensors_carry_the_address_to_the_consumer():
     alive = weakref.ref(source)
     pointer, deleter = managed(asdlpack(source))
     del source
-    dl = hostile.Versioned.from_address(pointer).tensor
-    assert (dl.data, dl.byte_offset, dl.device_type, dl.device_id) == (0xDEAD0000, 0, 2, 0)
+    dl = DLManagedTensorVersioned.from_address(pointer).dl_tensor
+    assert (dl.data, dl.byte_offset, hostile.device_of(dl)) == (0xDEAD0000, 0, (2, 0))
     gc.collect()
     assert alive() is not None
     call_on_a_thread_of_c(deleter, pointer)

@@ -23,7 +23,27 @@ from arrow_dlpack import (
     record_batch,
     to_tensor,
 )
-from hostile import CUDA, CUDA_HOST, LEGACY, READ_ONLY, VERSIONED, Producer
+from dlpack_conformance.abi.capsule import (
+    PyCapsule_GetName,
+    PyCapsule_GetPointer,
+    PyCapsule_New,
+    PyCapsule_SetName,
+)
+from dlpack_conformance.abi.dlpack import (
+    BOOL,
+    CUDA,
+    CUDA_HOST,
+    INT,
+    IS_COPIED,
+    LEGACY,
+    OPAQUE_HANDLE,
+    READ_ONLY,
+    UINT,
+    VERSIONED,
+    DLManagedTensor,
+    DLManagedTensorVersioned,
+)
+from hostile import Producer, header
 
 VERSIONED_ONLY = {"major", "minor", "flags"}
 BIG = 1 << 32
@@ -90,8 +110,8 @@ REFUSED = {
     "addresses below zero": ({"strides": (-(1 << 58),), "shape": (3,)}, "overflows"),
     "no lanes": ({"lanes": 0}, "32 bits and 0 lanes"),
     "float of 7 bits": ({"bits": 7}, "no dtype has code 2, 7 bits"),
-    "bool of 1 bit": ({"code": hostile.BOOL, "bits": 1}, "no dtype has code 6, 1 bits"),
-    "int of 0 bits": ({"code": hostile.INT, "bits": 0}, "no dtype"),
+    "bool of 1 bit": ({"code": BOOL, "bits": 1}, "no dtype has code 6, 1 bits"),
+    "int of 0 bits": ({"code": INT, "bits": 0}, "no dtype"),
     "fp4 of 8 bits": ({"code": 17, "bits": 8}, "no dtype has code 17, 8 bits"),
 }
 
@@ -116,13 +136,13 @@ class FromTheFuture(Producer):
 
     def __init__(self, major):
         super().__init__(major=major)
-        head = hostile.Versioned.flags.offset
+        head = DLManagedTensorVersioned.flags.offset
         self.at = hostile.before_guard_page(head)
         ctypes.memmove(self.at, ctypes.addressof(self.managed), head)
 
     def capsule(self, name=VERSIONED):
         self.given += 1
-        return hostile.new_capsule(self.at, name, None)
+        return PyCapsule_New(self.at, name, None)
 
 
 TAKERS = {
@@ -186,7 +206,7 @@ def test_tensors_without_elements_are_deleted_too(shape, legacy, live):
 STRIDED = {"shape": (2,), "strides": (2,)}
 LATE = {
     "a copy forbidden": (STRIDED, lambda x: from_dlpack(x, copy=False)),
-    "a type without values": ({"code": hostile.OPAQUE}, from_dlpack),
+    "a type without values": ({"code": OPAQUE_HANDLE}, from_dlpack),
     "a type that was not asked for": ({}, lambda x: from_dlpack(x, type="bool8")),
     "a field of another type": ({}, lambda x: from_dlpack(x, type=pa.string())),
     "memory elsewhere": ({"device_type": CUDA}, from_dlpack),
@@ -214,7 +234,7 @@ def test_what_is_refused_after_it_was_taken_is_deleted_once(name, legacy, live):
 
 @pytest.mark.parametrize("bytes_", [[0, 1, 2, 255], [0, 1, 1, 1]])
 def test_booleans_are_true_or_false_whatever_their_bytes(bytes_):
-    producer = Producer(bytes_, ctypes.c_uint8, code=hostile.BOOL)
+    producer = Producer(bytes_, ctypes.c_uint8, code=BOOL)
     expected = [False, True, True, True]
     for representation in ("bool", "bool8"):
         arrow = pa.array(from_dlpack(producer, type=representation))
@@ -261,7 +281,7 @@ def test_nonsense_about_the_device_costs_no_tensor(answer):
 HELD = {
     "lanes": ({"lanes": 2, "shape": (1,)}, "float32x2", "lanes"),
     "unknown code": ({"code": 99}, "dtype(99, 32 bits)", "numeric type"),
-    "opaque": ({"code": hostile.OPAQUE}, "opaque_handle32", "numeric type"),
+    "opaque": ({"code": OPAQUE_HANDLE}, "opaque_handle32", "numeric type"),
 }
 
 
@@ -289,7 +309,7 @@ def test_a_huge_broadcast_costs_an_error_and_no_memory():
 
 
 def test_packed_elements_cannot_be_gathered():
-    producer = Producer([1.0], code=hostile.UINT, bits=4, shape=(2, 2), strides=(1, 2))
+    producer = Producer([1.0], code=UINT, bits=4, shape=(2, 2), strides=(1, 2))
     tensor = Tensor.from_dlpack(producer)
     with pytest.raises(BufferError, match="uint4.*no address of their own"):
         tensor.__dlpack__(copy=True)
@@ -300,7 +320,7 @@ def test_a_capsule_is_good_for_one_consumer(consumer):
     producer = Producer()
     capsule = producer.capsule()
     first = consumer(capsule)
-    assert hostile.capsule_name(capsule) == b"used_dltensor_versioned"
+    assert PyCapsule_GetName(capsule) == b"used_dltensor_versioned"
     with pytest.raises(BufferError, match="used already"):
         consumer(capsule)
     del first
@@ -311,16 +331,16 @@ def test_a_capsule_is_good_for_one_consumer(consumer):
 @pytest.mark.parametrize("name", [b"dltensor_v2", b"", b"used", b"arrow_array"])
 def test_a_capsule_of_another_name_is_left_alone(name):
     producer = Producer()
-    capsule = hostile.new_capsule(ctypes.addressof(producer.managed), name, None)
+    capsule = PyCapsule_New(ctypes.addressof(producer.managed), name, None)
     with pytest.raises(BufferError, match="not a DLPack capsule"):
         from_dlpack(capsule)
-    assert hostile.capsule_name(capsule) == name
+    assert PyCapsule_GetName(capsule) == name
     assert producer.deleted == 0
 
 
 def test_a_capsule_without_a_name_is_left_alone():
     producer = Producer()
-    capsule = hostile.new_capsule(ctypes.addressof(producer.managed), None, None)
+    capsule = PyCapsule_New(ctypes.addressof(producer.managed), None, None)
     with pytest.raises(BufferError, match="not a DLPack capsule"):
         from_dlpack(capsule)
 
@@ -337,10 +357,10 @@ def test_a_capsule_that_is_not_taken_frees_its_tensor(max_version, live):
 @pytest.mark.parametrize("max_version", [None, (1, 0)])
 def test_a_capsule_that_was_renamed_belongs_to_its_consumer(max_version, live):
     capsule = Array(pa.array([1])).__dlpack__(max_version=max_version)
-    name = hostile.capsule_name(capsule)
+    name = PyCapsule_GetName(capsule)
     used = {LEGACY: b"used_dltensor", VERSIONED: b"used_dltensor_versioned"}[name]
-    pointer = hostile.capsule_pointer(capsule, name)
-    hostile.rename_capsule(capsule, used)
+    pointer = PyCapsule_GetPointer(capsule, name)
+    PyCapsule_SetName(capsule, used)
     del capsule
     assert live() == (1, 0)
     delete(pointer, legacy=name == LEGACY)
@@ -387,7 +407,7 @@ def test_an_exception_in_flight_survives_the_deleter_of_whatever_held_the_tensor
 
 def delete(pointer, *, legacy, library=ctypes.PyDLL):
     """Calls the deleter, by default with the GIL, with CDLL without it."""
-    kind = hostile.Legacy if legacy else hostile.Versioned
+    kind = DLManagedTensor if legacy else DLManagedTensorVersioned
     function = kind.from_address(pointer).deleter
     factory = ctypes.PYFUNCTYPE if library is ctypes.PyDLL else ctypes.CFUNCTYPE
     factory(None, ctypes.c_void_p)(function)(pointer)
@@ -396,8 +416,8 @@ def delete(pointer, *, legacy, library=ctypes.PyDLL):
 def exported(source):
     """The pointer of an exported tensor that owns `source`, taken out of its capsule."""
     capsule = Tensor.from_dlpack(source).__dlpack__(max_version=(1, 0))
-    pointer = hostile.capsule_pointer(capsule, VERSIONED)
-    hostile.rename_capsule(capsule, b"used_dltensor_versioned")
+    pointer = PyCapsule_GetPointer(capsule, VERSIONED)
+    PyCapsule_SetName(capsule, b"used_dltensor_versioned")
     return pointer
 
 
@@ -423,7 +443,7 @@ def test_a_deleter_may_run_on_a_thread_that_python_has_never_seen(source, live):
     pointer = exported(SOURCES[source]())
     libc = ctypes.CDLL(None)
     handle = ctypes.c_ulong()
-    deleter = ctypes.c_void_p(hostile.Versioned.from_address(pointer).deleter)
+    deleter = ctypes.c_void_p(DLManagedTensorVersioned.from_address(pointer).deleter)
     assert libc.pthread_create(ctypes.byref(handle), None, deleter, ctypes.c_void_p(pointer)) == 0
     assert libc.pthread_join(handle, None) == 0
     assert live() == (0, 0)
@@ -436,10 +456,11 @@ def test_a_deleter_may_run_after_the_interpreter_is_gone(source):
 import ctypes, sys
 sys.path.insert(0, {sys.path[0]!r})
 sys.path.insert(0, {str(__file__).rsplit("/", 1)[0]!r})
-import conftest, hostile
+import conftest
+from dlpack_conformance.abi.dlpack import DLManagedTensorVersioned
 from test_capsules import SOURCES, exported
 pointer = exported(SOURCES[{source!r}]())
-deleter = ctypes.c_void_p(hostile.Versioned.from_address(pointer).deleter)
+deleter = ctypes.c_void_p(DLManagedTensorVersioned.from_address(pointer).deleter)
 assert ctypes.CDLL(None).__cxa_atexit(deleter, ctypes.c_void_p(pointer), None) == 0
 print("registered")
 """
@@ -479,7 +500,7 @@ class Gpu(Producer):
     def __dlpack__(self, **keywords):
         self.calls.append(keywords)
         if keywords.get("dl_device") == (1, 0):
-            self.on_cpu = Producer([7.0, 8.0], flags=hostile.IS_COPIED)
+            self.on_cpu = Producer([7.0, 8.0], flags=IS_COPIED)
             return self.on_cpu.capsule()
         return self.capsule()
 
@@ -551,9 +572,9 @@ def test_a_bare_capsule_from_elsewhere_takes_no_stream():
     with pytest.raises(BufferError, match="cuda:0, which the CPU cannot read"):
         tensor.__dlpack__(copy=True)
     capsule = tensor.__dlpack__(max_version=(1, 3))
-    inside = hostile.Versioned.from_address(hostile.capsule_pointer(capsule, VERSIONED))
-    assert (inside.tensor.data, inside.tensor.byte_offset) == (0xDEAD0000, 16)
-    assert (inside.tensor.device_type, inside.flags) == (CUDA, READ_ONLY)
+    inside = header(capsule)
+    assert (inside.dl_tensor.data, inside.dl_tensor.byte_offset) == (0xDEAD0000, 16)
+    assert (inside.dl_tensor.device.device_type, inside.flags) == (CUDA, READ_ONLY)
     with pytest.raises(BufferError, match="cuda:0, which the CPU cannot read"):
         from_dlpack(capsule)
     del tensor, capsule
@@ -645,14 +666,14 @@ def test_a_tensor_at_an_address_is_taken_over(legacy):
 
 
 @pytest.mark.parametrize("take", [from_dlpack, Tensor.from_dlpack])
-@pytest.mark.parametrize("name", [hostile.LEGACY, hostile.VERSIONED])
+@pytest.mark.parametrize("name", [LEGACY, VERSIONED])
 def test_a_tensor_at_a_misaligned_address_is_not_read_and_stays_the_capsules(name, take):
     """Not even its deleter can be read: what is there is its producer's to free."""
     for address in (4, 7, 0xFFF1):
-        capsule = hostile.new_capsule(address, name, None)
+        capsule = PyCapsule_New(address, name, None)
         with pytest.raises(BufferError, match=f"cannot be at the misaligned address {address:#x}"):
             take(capsule)
-        assert hostile.capsule_name(capsule) == name
+        assert PyCapsule_GetName(capsule) == name
 
 
 def test_addresses_that_cannot_be_are_refused():

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 import arrow_dlpack
 import case_table
 import cases
-import hostile
 import make_cases
 import numpy as np
 import pyarrow as pa
 import pytest
 from case_columns import EXOTIC, bits_of
 from case_values import dtype_of, plain
-from hostile import READ_ONLY, VERSIONED, Producer, Versioned, capsule_pointer
+from dlpack_conformance.abi.dlpack import (
+    READ_ONLY,
+    SUBBYTE_PADDED,
+)
+from hostile import Producer, header
 
 RECORD = cases.read()
 COLUMNS = cases.columns()
@@ -83,8 +86,8 @@ class Seen:
 
 def seen(tensor: arrow_dlpack.Tensor) -> Seen:
     capsule = tensor.__dlpack__(max_version=(1, 3))
-    managed = Versioned.from_address(capsule_pointer(capsule, VERSIONED))
-    inner = managed.tensor
+    managed = header(capsule)
+    inner = managed.dl_tensor
     shape, strides = inner.shape[: inner.ndim], inner.strides[: inner.ndim]
     assert (tensor.shape, tensor.strides) == (tuple(shape), tuple(strides))
     assert tensor.readonly == bool(managed.flags & READ_ONLY)
@@ -98,7 +101,7 @@ def seen(tensor: arrow_dlpack.Tensor) -> Seen:
         items = np.frombuffer(memory, f"V{dtype.itemsize}")
         steps = [stride * dtype.itemsize for stride in strides]
         values = np.lib.stride_tricks.as_strided(items, shape, steps).copy().view(dtype)
-    padded = bool(managed.flags & hostile.PADDED)
+    padded = bool(managed.flags & SUBBYTE_PADDED)
     return Seen(tensor.dtype, values, strides, tensor.readonly, padded, address)
 
 
@@ -213,9 +216,9 @@ def producer(case: dict) -> Producer:
         bits=bits,
         shape=tuple(case["shape"]),
         strides=tuple(case["strides"]),
-        flags=hostile.PADDED if bits < 8 and not case.get("packed") else 0,
+        flags=SUBBYTE_PADDED if bits < 8 and not case.get("packed") else 0,
     )
-    made.managed.tensor.data = made.address + case["offset"] * dtype.itemsize
+    made.managed.dl_tensor.data = made.address + case["offset"] * dtype.itemsize
     return made
 
 
@@ -246,7 +249,7 @@ def test_tensor_to_arrow(case):
     assert plain(storage.to_pylist()) == expect["values"]
     if 0 not in case["shape"]:
         assert made.deleted == (copied > 0)
-        assert (address(storage) == made.managed.tensor.data) == (copied == 0)
+        assert (address(storage) == made.managed.dl_tensor.data) == (copied == 0)
     del array, storage
     assert made.deleted == 1
 

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 import torch
 from arrow_dlpack import Array, Tensor
+from dlpack_conformance.abi.dlpack import CUDA_HOST
 from frameworks import ARROW_LIBRARIES, DTYPES, FRAMEWORKS, arrow_address, arrow_type
-from hostile import CUDA_HOST, Producer
+from hostile import Producer
 
 LAYOUTS = {
     "whole": lambda a: a,

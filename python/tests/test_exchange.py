@@ -13,14 +13,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from arrow_dlpack import Array, Tensor, UnsupportedError, asdlpack, from_dlpack, record_batch
+from dlpack_conformance.abi.capsule import PyCapsule_GetName, PyCapsule_New
+from dlpack_conformance.abi.dlpack import (
+    BOOL,
+    CPU,
+    CUDA,
+    CUDA_HOST,
+    FLOAT,
+    IS_COPIED,
+    READ_ONLY,
+    UINT,
+    DLTensor,
+)
+from dlpack_conformance.abi.exchange import ATTRIBUTE, EXCHANGE_API, SET_ERROR, DLPackExchangeAPI
 from exchange import (
-    ATTRIBUTE,
     KEPT,
-    NAME,
     Asked,
     Out,
-    SetError,
-    Table,
     description,
     export,
     exporter,
@@ -30,7 +39,6 @@ from exchange import (
     producer_type,
     table_of,
 )
-from hostile import BOOL, CPU, CUDA, CUDA_HOST, FLOAT, IS_COPIED, READ_ONLY
 
 OURS = table_of(Array)
 
@@ -49,11 +57,12 @@ def array(values=(1.0, 2.0, 3.0), dtype="float32", kind=Array):
 @pytest.mark.parametrize("kind", [Array, Tensor, MyArray])
 def test_every_class_has_the_one_table_of_version_1_3(kind):
     capsule = getattr(kind, ATTRIBUTE)
-    assert hostile.capsule_name(capsule) == NAME
+    assert PyCapsule_GetName(capsule) == EXCHANGE_API
     table = table_of(kind)
     assert ctypes.addressof(table) == ctypes.addressof(OURS)
-    assert (table.major, table.minor, table.prev_api) == (1, 3, None)
-    assert all(getattr(table, name) for name, _ in Table._fields_[3:])
+    header = table.header
+    assert (header.version.major, header.version.minor, header.prev_api) == (1, 3, None)
+    assert all(getattr(table, name) for name, _ in DLPackExchangeAPI._fields_[1:])
 
 
 def test_the_attribute_is_there_on_instances_too():
@@ -70,10 +79,10 @@ def test_an_array_is_exported_read_only_without_a_copy(kind, found_on, live):
     out = export(kind(column), found_on)
     tensor = out.tensor()
     address = column.buffers()[1].address
-    assert description(tensor.tensor) == ((3,), (1,), address)
-    assert (tensor.major, tensor.minor, tensor.flags) == (1, 3, READ_ONLY)
-    assert (tensor.tensor.device_type, tensor.tensor.device_id) == (CPU, 0)
-    assert (tensor.tensor.code, tensor.tensor.bits, tensor.tensor.lanes) == (FLOAT, 32, 1)
+    assert description(tensor.dl_tensor) == ((3,), (1,), address)
+    assert (tensor.version.major, tensor.version.minor, tensor.flags) == (1, 3, READ_ONLY)
+    assert hostile.device_of(tensor.dl_tensor) == (CPU, 0)
+    assert hostile.dtype_of(tensor.dl_tensor) == (FLOAT, 32, 1)
     assert live() == (1, 0)
     out.delete()
     assert live() == (0, 0)
@@ -81,7 +90,7 @@ def test_an_array_is_exported_read_only_without_a_copy(kind, found_on, live):
 
 def test_what_must_be_copied_is_copied_and_writable():
     out = export(array([True, False], "bool"))
-    assert (out.tensor().flags, out.tensor().tensor.code) == (IS_COPIED, BOOL)
+    assert (out.tensor().flags, out.tensor().dl_tensor.dtype.code) == (IS_COPIED, BOOL)
     out.delete()
 
 
@@ -89,7 +98,7 @@ def test_a_tensor_is_exported_as_it_is():
     matrix = np.arange(12, dtype="int16").reshape(3, 4)[::-1, ::2]
     out = export(Tensor.from_dlpack(matrix))
     expected = ((3, 2), (-4, 2), matrix.__array_interface__["data"][0])
-    assert description(out.tensor().tensor) == expected
+    assert description(out.tensor().dl_tensor) == expected
     assert out.tensor().flags == 0
     out.delete()
     matrix.flags.writeable = False
@@ -103,8 +112,8 @@ def test_a_tensor_from_a_device_is_handed_out_without_a_word_to_its_producer(liv
     tensor = Tensor.from_dlpack(producer)
     calls = len(producer.calls)
     out = export(tensor)
-    exported = out.tensor().tensor
-    assert (exported.device_type, exported.device_id) == (CUDA, 1)
+    exported = out.tensor().dl_tensor
+    assert hostile.device_of(exported) == (CUDA, 1)
     assert (exported.data, len(producer.calls)) == (producer.address, calls)
     del tensor
     assert producer.deleted == 0
@@ -115,7 +124,7 @@ def test_a_tensor_from_a_device_is_handed_out_without_a_word_to_its_producer(liv
 def test_the_export_outlives_its_object_and_goes_on_any_thread(live):
     out = export(Array(pa.array(np.arange(1000.0))))
     gc.collect()
-    data = out.tensor().tensor.data
+    data = out.tensor().dl_tensor.data
     assert list((ctypes.c_double * 3).from_address(data + 8 * 997)) == [997.0, 998.0, 999.0]
     thread = threading.Thread(target=out.delete)
     thread.start()
@@ -164,7 +173,7 @@ def test_refusals_are_those_of_dlpack_and_leave_null(kind, live):
 
 
 def lend(x):
-    tensor = hostile.DLTensor()
+    tensor = DLTensor()
     assert OURS.lend(id(x), ctypes.addressof(tensor)) == 0
     return tensor
 
@@ -205,7 +214,8 @@ def test_without_axes_there_are_no_extents_to_lend():
 def test_a_loan_from_a_device_is_what_the_tensor_holds():
     producer = hostile.Producer(device_type=CUDA, byte_offset=8)
     tensor = lend(Tensor.from_dlpack(producer))
-    assert (tensor.device_type, tensor.data, tensor.byte_offset) == (CUDA, producer.address, 8)
+    assert hostile.device_of(tensor) == (CUDA, 0)
+    assert (tensor.data, tensor.byte_offset) == (producer.address, 8)
 
 
 def test_what_would_have_to_be_copied_is_not_borrowed(live):
@@ -330,11 +340,11 @@ def test_nothing_is_taken_where_there_is_no_memory_for_the_object(live):
 
 
 class Errors:
-    """A SetError that remembers."""
+    """A SET_ERROR that remembers."""
 
     def __init__(self):
         self.seen = []
-        self.function = SetError(lambda ctx, kind, text: self.seen.append((ctx, kind, text)))
+        self.function = SET_ERROR(lambda ctx, kind, text: self.seen.append((ctx, kind, text)))
 
     @property
     def at(self):
@@ -344,14 +354,11 @@ class Errors:
 def prototype(shape=(2, 3), *, code=FLOAT, bits=32, lanes=1, device=(CPU, 0), ndim=None):
     """Of nothing but what may be looked at: the rest leads nowhere."""
     extents = (ctypes.c_int64 * len(shape))(*shape) if shape is not None else None
-    tensor = hostile.DLTensor(
+    tensor = DLTensor(
         data=8,
-        device_type=device[0],
-        device_id=device[1],
+        device=device,
         ndim=len(shape) if ndim is None else ndim,
-        code=code,
-        bits=bits,
-        lanes=lanes,
+        dtype=(code, bits, lanes),
         strides=ctypes.cast(8, ctypes.POINTER(ctypes.c_int64)),
         byte_offset=12345,
     )
@@ -377,10 +384,10 @@ def test_memory_is_fresh_aligned_row_major_and_writable(shape, strides, dtype, l
     status, out, errors = allocate(wanted)
     assert (status, errors) == (0, [])
     managed = out.tensor()
-    assert (managed.major, managed.flags & READ_ONLY) == (1, 0)
-    tensor = managed.tensor
-    assert (tensor.device_type, tensor.device_id) == (CPU, 0)
-    assert (tensor.code, tensor.bits, tensor.lanes) == (code, bits, lanes)
+    assert (managed.version.major, managed.flags & READ_ONLY) == (1, 0)
+    tensor = managed.dl_tensor
+    assert hostile.device_of(tensor) == (CPU, 0)
+    assert hostile.dtype_of(tensor) == (code, bits, lanes)
     assert description(tensor)[:2] == (shape, strides)
     assert (tensor.data % 64, tensor.byte_offset) == (0, 0)
     nbytes = int(np.prod(shape)) * bits * lanes // 8
@@ -392,8 +399,8 @@ def test_memory_is_fresh_aligned_row_major_and_writable(shape, strides, dtype, l
 
 def test_memory_for_no_elements_is_null():
     status, out, _ = allocate(prototype((0, 3)))
-    assert (status, out.tensor().tensor.data) == (0, None)
-    assert description(out.tensor().tensor)[0] == (0, 3)
+    assert (status, out.tensor().dl_tensor.data) == (0, None)
+    assert description(out.tensor().dl_tensor)[0] == (0, 3)
     out.delete()
 
 
@@ -431,7 +438,7 @@ def test_impossible_prototypes_are_refused_through_set_error(wanted, message, li
 
 @pytest.mark.parametrize("shape", [(2**60,), (2**50,), (2**61 - 1,)])
 def test_memory_that_is_not_there_is_a_memory_error(shape, live):
-    status, out, [(_, kind, text)] = allocate(prototype(shape, bits=8, code=hostile.UINT))
+    status, out, [(_, kind, text)] = allocate(prototype(shape, bits=8, code=UINT))
     assert (status, out.value, kind) == (-1, None, b"MemoryError")
     assert b"cannot allocate" in text
 
@@ -677,7 +684,7 @@ def test_an_older_table_is_found_behind_a_newer_one():
 def test_tables_that_lead_back_to_themselves_are_none(length):
     tables = [make_table(exporter(managed_address), major=2) for _ in range(length)]
     for this, that in zip(tables, tables[1:] + tables[:1], strict=True):
-        this.prev_api = ctypes.addressof(that)
+        this.header.prev_api = ctypes.addressof(that)
     producer = producer_type(tables[0])()
     Tensor.from_dlpack(producer)
     assert producer.asked == 1
@@ -688,7 +695,7 @@ def test_misaligned_tables_are_none():
     shifted = (ctypes.c_char * 64)()
     ctypes.memmove(ctypes.addressof(shifted) + 1, ctypes.addressof(table), 56)
     KEPT.append(shifted)
-    capsule = hostile.new_capsule(ctypes.addressof(shifted) + 1, NAME, None)
+    capsule = PyCapsule_New(ctypes.addressof(shifted) + 1, EXCHANGE_API, None)
     producer = type("Producer", (Asked,), {ATTRIBUTE: capsule})()
     Tensor.from_dlpack(producer)
     assert producer.asked == 1

@@ -31,7 +31,7 @@ def both_ways(x):
             return type(error), str(error)
         address = Out()
         address = export(tensor)
-        described = description(address.tensor().tensor)
+        described = description(address.tensor().dl_tensor)
         address.delete()
         return tensor.dtype, tensor.device, tensor.readonly, described
 
@@ -227,7 +227,7 @@ def test_tvm_ffi_functions_take_our_objects_as_arguments(live):
 def test_their_to_object_takes_ours(kind, live):
     table = table_of(kind)
     out = export(array([1.0, 2.0], "float32"))
-    where, taken = out.tensor().tensor.data, Out()
+    where, taken = out.tensor().dl_tensor.data, Out()
     assert table.to_object(out.value, taken.at) == 0
     theirs = taken.object()
     assert (theirs.data_ptr(), theirs.tolist()) == (where, [1.0, 2.0])
@@ -256,7 +256,7 @@ def test_our_prototypes_are_good_for_their_allocators(kind, live):
     wanted = lend(array())
     allocator = table_of(kind).allocate
     assert allocator(ctypes.addressof(wanted), out.at, None, errors.at) == 0, errors.seen
-    assert description(out.tensor().tensor)[0] == (3,)
+    assert description(out.tensor().dl_tensor)[0] == (3,)
     taken = Out()
     assert OURS.to_object(out.value, taken.at) == 0
     assert taken.object().shape == (3,)

@@ -13,7 +13,8 @@ import pytest
 import torch
 from arrow_dlpack import Cast, Dense, Loader, Pad, Tensor, explain, from_dlpack, to_tensor
 from descriptions import EXOTIC, described, leaf, leaf_address
-from hostile import PADDED, Producer
+from dlpack_conformance.abi.dlpack import SUBBYTE_PADDED
+from hostile import Producer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,7 +34,7 @@ def producer(name, codes, *, pack=False, **fields):
     if pack:
         return Producer(packed(codes, bits).tolist(), ctypes.c_uint8, **fields)
     ctype = ctypes.c_uint16 if bits == 16 else ctypes.c_uint8
-    flags = PADDED if bits < 8 else 0
+    flags = SUBBYTE_PADDED if bits < 8 else 0
     return Producer(codes.tolist(), ctype, flags=flags, **fields)
 
 
@@ -143,7 +144,7 @@ def test_opaque_keeps_every_code_and_returns_in_its_own_dtype(name, pack):
     assert (tensor.dtype, tensor.shape) == (name, codes.shape)
     back = described(tensor)
     assert (back.code, back.bits) == EXOTIC[name]
-    assert bool(back.flags & PADDED) == (name in SUB_BYTE)
+    assert bool(back.flags & SUBBYTE_PADDED) == (name in SUB_BYTE)
     assert back.elements == codes.tobytes()
     assert back.address == leaf_address(array)
 

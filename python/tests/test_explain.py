@@ -16,7 +16,8 @@ import pytest
 import torch
 from arrow_dlpack import Array, explain, from_dlpack, record_batch, to_tensor
 from descriptions import described, leaf, leaf_address
-from hostile import FLOAT, Producer
+from dlpack_conformance.abi.dlpack import FLOAT
+from hostile import Producer
 from plans import ASKED, BITS, MASK, all_buffers, assert_forbidden, assert_says, case
 
 

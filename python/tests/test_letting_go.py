@@ -18,6 +18,8 @@ import pytest
 from arrow_dlpack import Array, Tensor, asdlpack, from_dlpack, iter_batches, to_tensor
 from arrow_dlpack._core import _live, _recorded_stream
 from conftest import LEFT_OUT, environment
+from dlpack_conformance.abi.capsule import PyCapsule_GetPointer, PyCapsule_SetName
+from dlpack_conformance.abi.dlpack import CUDA, VERSIONED, DLManagedTensorVersioned
 
 STACK = 128 << 10
 LONG = 1000
@@ -144,12 +146,12 @@ def on_a_thread_that_python_has_never_seen(held):
     last = held.pop()
     if isinstance(last, Tensor):
         capsule = last.__dlpack__(max_version=(1, 3))
-        address = hostile.capsule_pointer(capsule, hostile.VERSIONED)
-        hostile.rename_capsule(capsule, b"used_dltensor_versioned")
-        callback = hostile.Versioned.from_address(address).deleter
+        address = PyCapsule_GetPointer(capsule, VERSIONED)
+        PyCapsule_SetName(capsule, b"used_dltensor_versioned")
+        callback = DLManagedTensorVersioned.from_address(address).deleter
     else:
         _, capsule = last.__arrow_c_array__()
-        address = hostile.capsule_pointer(capsule, b"arrow_array")
+        address = PyCapsule_GetPointer(capsule, b"arrow_array")
         # The ninth field of struct ArrowArray.
         callback = ctypes.c_void_p.from_address(address + 8 * 8).value
     del last
@@ -219,13 +221,13 @@ class Gpu:
     """A tensor on a device that is not here; each consumer gets another share of it."""
 
     def __init__(self):
-        self.memory = hostile.Producer(device_type=hostile.CUDA)
+        self.memory = hostile.Producer(device_type=CUDA)
 
     def __dlpack__(self, **keywords):
         return self.memory.capsule()
 
     def __dlpack_device__(self):
-        return (hostile.CUDA, 0)
+        return (CUDA, 0)
 
 
 def test_what_is_ours_is_shared_and_not_wrapped_again(live):

@@ -20,7 +20,9 @@ from arrow_dlpack import (
     record_batch,
     to_tensor,
 )
-from hostile import BOOL, Producer
+from dlpack_conformance.abi.dlpack import BOOL
+from dlpack_conformance.abi.exchange import SET_ERROR
+from hostile import Producer
 
 HUGE = 1 << 62
 UNTOLD = 1 << 57  # bytes that can be counted, and that no machine has
@@ -112,9 +114,9 @@ def test_an_array_interface_of_a_shape_that_nothing_has_is_refused(extent, strid
 
 @pytest.mark.parametrize("shape", [(HUGE,), (UNTOLD,), (1 << 40, 1 << 17)])
 def test_the_allocator_of_the_exchange_api_says_no(shape):
-    prototype = Producer(shape=shape).managed.tensor
+    prototype = Producer(shape=shape).managed.dl_tensor
     out, said = exchange.Out(), []
-    set_error = exchange.SetError(lambda _context, kind, message: said.append((kind, message)))
+    set_error = SET_ERROR(lambda _context, kind, message: said.append((kind, message)))
     allocate = exchange.table_of(Tensor).allocate
     address = hostile.ctypes.addressof(prototype)
     assert allocate(address, out.at, None, exchange.address_of(set_error)) == -1

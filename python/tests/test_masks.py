@@ -14,7 +14,8 @@ from arrow_dlpack import (
     to_tensor,
     to_tensor_dict,
 )
-from hostile import CUDA, Producer
+from dlpack_conformance.abi.dlpack import CUDA
+from hostile import Producer
 
 COLUMNS = [
     pa.array([1, None, 3]),

@@ -44,7 +44,7 @@ def caught(call):
     except BaseException as error:
         print(type(error).__name__, error)
 
-producer = Panics(device_type=hostile.CUDA, data=0xDEAD0000)
+producer = Panics(device_type=2, data=0xDEAD0000)
 """
 
 BORDERS = {

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 import torch
 from arrow_dlpack import Array, Tensor, _core, from_dlpack, to_tensor
-from hostile import CUDA, PADDED, Producer
+from dlpack_conformance.abi.dlpack import CUDA, SUBBYTE_PADDED
+from hostile import Producer
 
 TENSORS = {
     "vector": np.arange(5),
@@ -117,7 +118,7 @@ def test_a_tensor_of_more_axes_than_numpy_has_comes_back():
     assert (back.shape, back[(0,) * 99].tolist()) == ((1,) * 99 + (2,), [0, 1])
 
 
-@pytest.mark.parametrize("flags", [0, PADDED])
+@pytest.mark.parametrize("flags", [0, SUBBYTE_PADDED])
 def test_elements_of_under_a_byte_come_back(flags):
     data = b"\x21" if flags == 0 else b"\x01\x02"
     given = Producer(data, ctypes.c_uint8, shape=(2,), code=1, bits=4, flags=flags)

@@ -2,13 +2,24 @@
 
 import ctypes
 
-import hostile
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Array, Tensor, UnsupportedError, from_dlpack
-from hostile import CPU, CUDA, IS_COPIED, LEGACY, PADDED, READ_ONLY, VERSIONED, Producer
+from arrow_dlpack import Array, MissingProtocolError, Tensor, UnsupportedError, from_dlpack
+from dlpack_conformance.abi.capsule import PyCapsule_GetName
+from dlpack_conformance.abi.dlpack import (
+    CPU,
+    CUDA,
+    FLOAT,
+    IS_COPIED,
+    LEGACY,
+    READ_ONLY,
+    SUBBYTE_PADDED,
+    UINT,
+    VERSIONED,
+)
+from hostile import Producer, device_of, dtype_of, header
 
 
 def array():
@@ -17,13 +28,6 @@ def array():
 
 def tensor():
     return array().to_tensor()
-
-
-def header(capsule):
-    """The structure inside, as a C consumer reads it."""
-    name = hostile.capsule_name(capsule)
-    kind = {VERSIONED: hostile.Versioned, LEGACY: hostile.Legacy}[name]
-    return kind.from_address(hostile.capsule_pointer(capsule, name))
 
 
 @pytest.mark.parametrize("exporter", [array, tensor])
@@ -43,32 +47,32 @@ def test_the_capsule_is_the_one_that_max_version_asks_for(exporter, max_version,
     capsule = exporter().__dlpack__(max_version=max_version)
     managed = header(capsule)
     if version is None:
-        assert hostile.capsule_name(capsule) == LEGACY
+        assert PyCapsule_GetName(capsule) == LEGACY
     else:
-        assert (managed.major, managed.minor) == version
+        assert (managed.version.major, managed.version.minor) == version
         assert managed.flags == READ_ONLY
     assert managed.manager_ctx, "paddle never deletes a tensor without it"
     assert managed.deleter
-    assert managed.tensor.ndim == 1
-    assert managed.tensor.shape[0] == 3
-    assert managed.tensor.strides[0] == 1
-    assert managed.tensor.byte_offset == 0
-    assert (managed.tensor.device_type, managed.tensor.device_id) == (CPU, 0)
-    assert (managed.tensor.code, managed.tensor.bits, managed.tensor.lanes) == (
-        hostile.FLOAT,
+    assert managed.dl_tensor.ndim == 1
+    assert managed.dl_tensor.shape[0] == 3
+    assert managed.dl_tensor.strides[0] == 1
+    assert managed.dl_tensor.byte_offset == 0
+    assert device_of(managed.dl_tensor) == (CPU, 0)
+    assert dtype_of(managed.dl_tensor) == (
+        FLOAT,
         64,
         1,
     )
 
 
 def test_no_keyword_at_all_is_legacy():
-    assert hostile.capsule_name(array().__dlpack__()) == LEGACY
+    assert PyCapsule_GetName(array().__dlpack__()) == LEGACY
 
 
 def test_data_is_null_where_there_is_none():
     capsule = Array(pa.array([], pa.int32())).__dlpack__(max_version=(1, 0))
-    assert header(capsule).tensor.data is None
-    assert header(capsule).tensor.strides[0] == 1
+    assert header(capsule).dl_tensor.data is None
+    assert header(capsule).dl_tensor.strides[0] == 1
 
 
 @pytest.mark.parametrize("exporter", [array, tensor])
@@ -76,22 +80,22 @@ def test_flags_tell_shares_from_copies(exporter):
     shared = exporter().__dlpack__(max_version=(1, 0))
     copied = exporter().__dlpack__(max_version=(1, 0), copy=True)
     assert (header(shared).flags, header(copied).flags) == (READ_ONLY, IS_COPIED)
-    assert header(shared).tensor.data != header(copied).tensor.data
-    assert header(copied).tensor.data % 64 == 0
+    assert header(shared).dl_tensor.data != header(copied).dl_tensor.data
+    assert header(copied).dl_tensor.data % 64 == 0
     legacy = exporter().__dlpack__(copy=True)
-    assert header(legacy).tensor.data != header(shared).tensor.data
+    assert header(legacy).dl_tensor.data != header(shared).dl_tensor.data
 
 
 def test_a_received_tensor_hands_on_read_only_and_padding_but_never_is_copied():
-    flags = READ_ONLY | IS_COPIED | PADDED
-    producer = Producer([1, 2], ctypes.c_uint8, code=hostile.UINT, bits=4, flags=flags)
+    flags = READ_ONLY | IS_COPIED | SUBBYTE_PADDED
+    producer = Producer([1, 2], ctypes.c_uint8, code=UINT, bits=4, flags=flags)
     received = Tensor.from_dlpack(producer)
     assert received.readonly
-    assert header(received.__dlpack__(max_version=(1, 3))).flags == READ_ONLY | PADDED
+    assert header(received.__dlpack__(max_version=(1, 3))).flags == READ_ONLY | SUBBYTE_PADDED
     with pytest.raises(BufferError, match="legacy ABI has no flag for padded uint4"):
         received.__dlpack__()
     copy = Tensor.from_dlpack(received, copy=True)
-    assert header(copy.__dlpack__(max_version=(1, 3))).flags == PADDED
+    assert header(copy.__dlpack__(max_version=(1, 3))).flags == SUBBYTE_PADDED
     del received, copy
     assert producer.deleted == 1
 
@@ -266,7 +270,7 @@ class NoMethod:
 
 
 def test_a_method_that_is_none_is_no_method():
-    with pytest.raises(TypeError, match="expected an object with __dlpack__"):
+    with pytest.raises(MissingProtocolError, match="expected an object with __dlpack__"):
         from_dlpack(NoMethod())
 
 
@@ -291,7 +295,7 @@ def test_a_producers_capsule_of_another_name_is_left_alone(name):
     words = "used already" if name.startswith(b"used") else "not a DLPack capsule"
     with pytest.raises(BufferError, match=words):
         from_dlpack(odd)
-    assert hostile.capsule_name(odd.held) == name
+    assert PyCapsule_GetName(odd.held) == name
     assert odd.deleted == 0
 
 
@@ -320,11 +324,11 @@ def test_a_producer_that_raises_halfway_keeps_what_it_made():
     for take in (from_dlpack, Tensor.from_dlpack):
         with pytest.raises(RuntimeError, match="halfway"):
             take(halfway)
-        assert hostile.capsule_name(halfway.held) == VERSIONED
+        assert PyCapsule_GetName(halfway.held) == VERSIONED
     assert halfway.deleted == 0
 
 
-PADDED_INTEGERS = Producer([1, 2], ctypes.c_uint8, code=hostile.UINT, bits=4, flags=PADDED)
+PADDED_INTEGERS = Producer([1, 2], ctypes.c_uint8, code=UINT, bits=4, flags=SUBBYTE_PADDED)
 ELSEWHERE = Producer(device_type=CUDA, data=0xDEAD0000)
 EXPORTS = {
     "nulls": (lambda: Array(pa.array([1, None])), {}),

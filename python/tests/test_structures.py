@@ -6,7 +6,7 @@ from ctypes import c_int64, c_void_p
 import pyarrow as pa
 import pytest
 from arrow_dlpack import Array
-from hostile import capsule_pointer, new_capsule
+from dlpack_conformance.abi.capsule import PyCapsule_GetPointer, PyCapsule_New
 
 # Words of ArrowSchema and ArrowArray before the pointer to what they have many of.
 SCHEMA_CHILDREN, ARRAY_BUFFERS = 5, 5
@@ -23,7 +23,7 @@ class Source:
 @contextmanager
 def changed(structure, name, word, index, change):
     """One of the pointers that word of a structure points to, until it is released."""
-    pointers = c_void_p.from_address(capsule_pointer(structure, name) + 8 * word).value
+    pointers = c_void_p.from_address(PyCapsule_GetPointer(structure, name) + 8 * word).value
     pointer = c_int64.from_address(pointers + 8 * index)
     before, pointer.value = pointer.value, change(pointer.value)
     yield
@@ -53,7 +53,7 @@ def test_sizes_of_buffers_that_are_not_there_are_refused(change):
 def test_a_structure_at_no_address_of_one_is_refused(which):
     source, name = Source(pa.array([1])), f"arrow_{which}".encode()
     whole = getattr(source, which)
-    setattr(source, which, new_capsule(capsule_pointer(whole, name) + 1, name, None))
+    setattr(source, which, PyCapsule_New(PyCapsule_GetPointer(whole, name) + 1, name, None))
     with pytest.raises(ValueError, match="structure is misaligned"):
         Array(source)
     setattr(source, which, whole)

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 import torch
 from arrow_dlpack import Array, Tensor
+from dlpack_conformance.abi.dlpack import CUDA
 from frameworks import DTYPES
-from hostile import CUDA, Producer
+from hostile import Producer
 
 
 def test_properties_are_the_arrays():

@@ -13,11 +13,12 @@ import sysconfig
 import threading
 
 import exchange
-import hostile
 import numpy as np
 import pyarrow as pa
 import pytest
 from arrow_dlpack import Array, Tensor, asdlpack, explain, from_dlpack, to_tensor
+from dlpack_conformance.abi.capsule import PyCapsule_GetName
+from dlpack_conformance.abi.dlpack import DLTensor
 from hostile import Producer
 
 THREADS = 8
@@ -179,7 +180,7 @@ def test_views_of_one_buffer_come_and_go_in_many_threads():
 
 def borrowed_strides_of(tensor):
     """Their address in what the exchange API lends."""
-    described = hostile.DLTensor()
+    described = DLTensor()
     assert exchange.table_of(Tensor).lend(id(tensor), ctypes.addressof(described)) == 0
     return ctypes.cast(described.strides, ctypes.c_void_p).value
 
@@ -291,7 +292,7 @@ def test_versions_are_cached_whichever_thread_is_first():
         for turn in range(ROUNDS):
             # A new tuple each time, of few values.
             version = ((index + turn) % 2, turn % 4)
-            name = hostile.capsule_name(array.__dlpack__(max_version=version))
+            name = PyCapsule_GetName(array.__dlpack__(max_version=version))
             assert name == (b"dltensor_versioned" if version[0] else b"dltensor")
 
     at_once(work)

@@ -6,8 +6,8 @@ use std::{error, fmt};
 
 use arrow_schema::{DataType, Field, FieldRef};
 
-use crate::dtype::StoredNumbers;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice};
+use crate::number::StoredNumbers;
 
 /// Why a mask is refused; the message of [`Error::BadMask`](super::Error::BadMask).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -6,7 +6,7 @@ use arrow_buffer::{ArrowNativeType, OffsetBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
-use crate::{Error, dtype::StoredNumbers, task::Steps};
+use crate::{Error, number::StoredNumbers, task::Steps};
 
 /// Whether [`check`] looks at the values of a type.
 #[cfg(feature = "pyo3")]

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_schema::DataType;
 use pyo3::exceptions::{
-    PyBufferError, PyKeyError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError,
+    PyAttributeError, PyBufferError, PyKeyError, PyMemoryError, PyRuntimeError, PyTypeError,
+    PyValueError,
 };
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -18,17 +19,39 @@ use crate::{Error, Hint, ReaderError, export};
 
 /// `UnsupportedError(BufferError, TypeError)`: a type, rank or nulls that are refused. It is a
 /// `TypeError` because pyarrow raises one, and code written for pyarrow catches it.
-pub(super) fn unsupported_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+pub(super) fn unsupported_error(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let class = CLASS.get_or_try_init(py, || {
-        let bases = (py.get_type::<PyBufferError>(), py.get_type::<PyTypeError>());
-        let doc = "This data has no form on the other side as it was asked for: its type, its rank or its \
-                   nulls are refused. The message names the keyword or the function that helps, if there is one.";
+    let bases = [py.get_type::<PyBufferError>(), py.get_type::<PyTypeError>()];
+    let doc = "This data has no form on the other side as it was asked for: its type, its rank or its \
+               nulls are refused. The message names the keyword or the function that helps, if there is one.";
+    exception(&CLASS, "UnsupportedError", bases, doc)
+}
+
+/// `MissingProtocolError(TypeError, AttributeError)`: an object that is no tensor. The array API's `from_dlpack` raises an
+/// `AttributeError`; it is a wrong argument to everything else.
+pub(super) fn missing_protocol_error(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let bases = [py.get_type::<PyTypeError>(), py.get_type::<PyAttributeError>()];
+    let doc = "This object is no tensor: it has no __dlpack__, and is no DLPack capsule. The message names what makes \
+               one of it, if that is known.";
+    exception(&CLASS, "MissingProtocolError", bases, doc)
+}
+
+/// A class of exceptions with two bases, made once.
+fn exception<'py>(
+    class: &'static PyOnceLock<Py<PyType>>,
+    name: &str,
+    bases: [Bound<'py, PyType>; 2],
+    doc: &str,
+) -> PyResult<Bound<'py, PyType>> {
+    let [first, second] = bases;
+    let py = first.py();
+    let class = class.get_or_try_init(py, || {
         let namespace = [("__module__", "arrow_dlpack"), ("__doc__", doc)].into_py_dict(py)?;
-        let class = py.get_type::<PyType>().call1(("UnsupportedError", bases, namespace))?;
+        let class = py.get_type::<PyType>().call1((name, (first, second), namespace))?;
         PyResult::Ok(class.cast_into::<PyType>()?.unbind())
     })?;
-    Ok(class.bind(py))
+    Ok(class.bind(py).clone())
 }
 
 /// An error of a protocol: `Asked::refusal` says which exception.
@@ -680,8 +703,17 @@ pub(super) fn placed(py: Python<'_>, place: &str, error: PyErr) -> PyErr {
 
 /// An `UnsupportedError` with this message.
 pub(super) fn unsupported(message: String) -> PyErr {
-    Python::attach(|py| match unsupported_error(py) {
-        Ok(class) => PyErr::from_type(class.clone(), message),
+    Python::attach(|py| of_class(unsupported_error(py), message))
+}
+
+/// A `MissingProtocolError` with this message.
+pub(super) fn missing_protocol(message: String) -> PyErr {
+    Python::attach(|py| of_class(missing_protocol_error(py), message))
+}
+
+fn of_class(class: PyResult<Bound<'_, PyType>>, message: String) -> PyErr {
+    match class {
+        Ok(class) => PyErr::from_type(class, message),
         Err(error) => error,
-    })
+    }
 }

@@ -8,6 +8,7 @@ use pyo3::types::{
 };
 
 use super::describe::type_name;
+use super::errors::missing_protocol;
 use super::protocols::{has_buffer, is_arrow};
 use crate::{Error, alloc};
 
@@ -82,7 +83,11 @@ impl Expected {
             _ => type_name(object),
         };
         let way_out = way_out.map_or_else(String::new, |way| format!(": {way}"));
-        PyTypeError::new_err(format!("expected {expected}, got {got}{way_out}"))
+        let message = format!("expected {expected}, got {got}{way_out}");
+        match self {
+            Self::Tensor => missing_protocol(message),
+            _ => PyTypeError::new_err(message),
+        }
     }
 }
 

@@ -159,5 +159,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pickle::_unpickle_array, module)?)?;
     module.add_function(wrap_pyfunction!(functions::_live, module)?)?;
     module.add_function(wrap_pyfunction!(dtype::_dtype_name, module)?)?;
+    module.add("MissingProtocolError", errors::missing_protocol_error(module.py())?)?;
     module.add("UnsupportedError", errors::unsupported_error(module.py())?)
 }

@@ -30,10 +30,10 @@ use super::expected::listed;
 use super::field::PyField;
 use super::runtime::unlocked;
 use super::source;
-use crate::Error;
 use crate::batches::{Encoder, Form};
 use crate::chunks::batch;
 use crate::extension::Extension;
+use crate::{Error, alloc};
 
 /// Makes of rows what a batch of the same options is.
 #[pyclass(name = "_Encoder", module = "arrow_dlpack._core", frozen)]
@@ -247,7 +247,7 @@ fn of_rows<'py>(
     let mut found = Vec::with_capacity(wanted.len());
     for column in wanted {
         let name = column.field.name();
-        let mut cells: Vec<Cell<'_>> = Vec::with_capacity(rows.len());
+        let mut cells: Vec<Cell<'_>> = alloc::reserved(rows.len())?;
         for (at, row) in rows.iter().enumerate() {
             match at_keys(row, name)? {
                 Some(value) => cells.push(present(value)),
@@ -341,7 +341,7 @@ fn of_column<'py>(
 ) -> PyResult<Found> {
     let name = column.field.name();
     let of_cells = |items: Vec<Bound<'py, PyAny>>| -> PyResult<Found> {
-        let mut cells: Vec<Cell<'_>> = Vec::with_capacity(items.len());
+        let mut cells: Vec<Cell<'_>> = alloc::reserved(items.len())?;
         for (at, item) in items.into_iter().enumerate() {
             let cell = match path {
                 Some(path) if !item.is_none() => at_keys(&item, path)?,

@@ -443,6 +443,9 @@ fn integer(cell: &Bound<'_, PyAny>) -> Read<i128> {
         return Err(Misread::Type);
     }
     let value: f64 = cell.extract()?;
+    if value == 0.0 && value.is_sign_negative() {
+        return Err(Misread::Value(": no integer is -0.0".to_owned()));
+    }
     // Every float of this size is whole, and i128 holds it.
     let is_whole = value.fract() == 0.0 && value.abs() < 1e30;
     #[expect(
