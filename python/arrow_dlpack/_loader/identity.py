@@ -297,8 +297,10 @@ def _last(fragment: Any, names: Sequence[str]) -> Iterator[Any]:
         pa = import_module("pyarrow")
         with pa.memory_map(fragment.path) as source:
             file = pa.ipc.open_file(source)
+            columns = _known(names, file.schema)
             for at in reversed(range(file.num_record_batches)):
-                yield file.get_batch(at)
+                # Others may be in no schema of the dataset, or be of a type that is not cast.
+                yield file.get_batch(at).select(columns)
     else:
         yield None
 
