@@ -463,3 +463,26 @@ def test_a_state_is_of_the_columns_in_the_schema_of_a_dataset(tmp_path, own):
     assert rest == ([3, 1, 2, 3] if "x" in own else [3, -1, -1, -1])
     with pytest.raises(ValueError, match='column "x" was int64, and is double'):
         rest_of(source(pa.float64()), state, **options)
+
+
+UNREAD = {
+    **{name: STREAMS[name] for name in sorted(UNTOLD)},
+    "function": lambda table: lambda index, count: polars.from_arrow(table).lazy(),
+    "mix": lambda table: Mix([(polars.from_arrow(table).lazy(), 1)]),
+}
+
+
+@pytest.mark.parametrize("kind", UNREAD)
+@pytest.mark.parametrize("batches", [0, 1])
+def test_a_resumed_loop_has_names_and_types_in_its_state(kind, batches):
+    table = PLAIN.select(["x"])
+    loader = Loader(UNREAD[kind](table), batch_size=10)
+    loader.load_state_dict(state_of(UNREAD[kind](table), batches, batch_size=10, framework=None))
+    epoch = iter(loader)
+    next(epoch)
+    state = loader.state_dict()
+    assert state["source"] == state_of(UNREAD[kind](table), 2, batch_size=10)["source"]
+    if kind != "mix":
+        floats = table.set_column(0, "x", table["x"].cast("float64"))
+        with pytest.raises(ValueError, match='column "x" was int64, and is double'):
+            rest_of(floats, state, batch_size=10)

@@ -342,6 +342,13 @@ def settled(told: Any) -> Any:
     return found | ({"sources": list(map(settled, told["sources"]))} if "sources" in told else {})
 
 
+def is_known(told: Any) -> bool:
+    """Whether types are told of all data: of a query or an iterator only once it is read."""
+    if told is None:
+        return False
+    return all(map(is_known, told["sources"])) if "sources" in told else "columns" in told
+
+
 def stamps_of(fragments: Iterable[Any]) -> dict[str, Any]:
     """What tells local files from others in their places, but for those that have footers."""
     return {
