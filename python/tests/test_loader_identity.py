@@ -445,3 +445,44 @@ def test_a_part_without_the_columns_has_rows_of_none_in_all_forms(tmp_path, is_f
     for one, other in itertools.product([tables, *forms], repeat=2):
         rest = rest_of(other, state_of(one, 1, **options), **options)
         assert [x for batch in rest for x in batch["x"].tolist()] == right[1:]
+
+
+@pytest.mark.parametrize("own", [["x", "z"], ["z"]])
+def test_a_state_is_of_the_columns_in_the_schema_of_a_dataset(tmp_path, own):
+    table = pa.table({"x": [1, 2, 3], "z": ["a", "b", "c"]})
+    paths = [str(tmp_path / name) for name in ("0.feather", "1.feather")]
+    pyarrow.feather.write_feather(table, paths[0])
+    pyarrow.feather.write_feather(table.select(own), paths[1])
+
+    def source(kind):
+        return ds.dataset(paths, schema=pa.schema([("x", kind)]), format="feather")
+
+    options = {"batch_size": 1, "columns": {"x": Cast("float32", nulls=-1)}}
+    state = state_of(source(pa.int64()), 2, **options)
+    rest = [x for batch in rest_of(source(pa.int64()), state, **options) for x in batch["x"]]
+    assert rest == ([3, 1, 2, 3] if "x" in own else [3, -1, -1, -1])
+    with pytest.raises(ValueError, match='column "x" was int64, and is double'):
+        rest_of(source(pa.float64()), state, **options)
+
+
+UNREAD = {
+    **{name: STREAMS[name] for name in sorted(UNTOLD)},
+    "function": lambda table: lambda index, count: polars.from_arrow(table).lazy(),
+    "mix": lambda table: Mix([(polars.from_arrow(table).lazy(), 1)]),
+}
+
+
+@pytest.mark.parametrize("kind", UNREAD)
+@pytest.mark.parametrize("batches", [0, 1])
+def test_a_resumed_loop_has_names_and_types_in_its_state(kind, batches):
+    table = PLAIN.select(["x"])
+    loader = Loader(UNREAD[kind](table), batch_size=10)
+    loader.load_state_dict(state_of(UNREAD[kind](table), batches, batch_size=10, framework=None))
+    epoch = iter(loader)
+    next(epoch)
+    state = loader.state_dict()
+    assert state["source"] == state_of(UNREAD[kind](table), 2, batch_size=10)["source"]
+    if kind != "mix":
+        floats = table.set_column(0, "x", table["x"].cast("float64"))
+        with pytest.raises(ValueError, match='column "x" was int64, and is double'):
+            rest_of(floats, state, batch_size=10)

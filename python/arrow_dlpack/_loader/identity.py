@@ -297,8 +297,10 @@ def _last(fragment: Any, names: Sequence[str]) -> Iterator[Any]:
         pa = import_module("pyarrow")
         with pa.memory_map(fragment.path) as source:
             file = pa.ipc.open_file(source)
+            columns = _known(names, file.schema)
             for at in reversed(range(file.num_record_batches)):
-                yield file.get_batch(at)
+                # Others may be in no schema of the dataset, or be of a type that is not cast.
+                yield file.get_batch(at).select(columns)
     else:
         yield None
 
@@ -338,6 +340,13 @@ def settled(told: Any) -> Any:
     """What a state holds, with what has not been read until it was needed."""
     found = {name: value() if callable(value) else value for name, value in told.items()}
     return found | ({"sources": list(map(settled, told["sources"]))} if "sources" in told else {})
+
+
+def is_known(told: Any) -> bool:
+    """Whether types are told of all data: of a query or an iterator only once it is read."""
+    if told is None:
+        return False
+    return all(map(is_known, told["sources"])) if "sources" in told else "columns" in told
 
 
 def stamps_of(fragments: Iterable[Any]) -> dict[str, Any]:

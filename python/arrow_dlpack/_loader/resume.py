@@ -205,7 +205,7 @@ class Progress:
 
     def _of_source(self) -> Identity | None:
         """What is known of the data of the current epoch; None before the first one."""
-        if self._identify is not None and self._identity is None:
+        if self._identify is not None and not _identity.is_known(self._identity):
             self._identity = self._identify()
         if self._identity is not None:
             self._identity = _identity.settled(self._identity)
