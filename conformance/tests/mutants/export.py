@@ -247,13 +247,6 @@ def lower_major_is_a_wrong_value(array, call, **keywords):
 
 
 @calls("DL309")
-def tuple_of_one_is_a_version(array, call, **keywords):
-    if len(keywords.get("max_version") or (0, 0)) == 1:
-        keywords["max_version"] = (*keywords["max_version"], 0)
-    return call(**keywords)
-
-
-@calls("DL309")
 def text_is_a_version(array, call, **keywords):
     if isinstance(keywords.get("max_version"), str):
         keywords["max_version"] = tuple(map(int, keywords["max_version"].split(".")))

@@ -100,7 +100,7 @@ def there_is_no_copy(from_dlpack, x, *, device=None):
     return from_dlpack(x, device=device)
 
 
-@asks("DL402", DL407="no device", DL408="no device")
+@asks("DL402", DL407="no device")
 def there_is_no_device(from_dlpack, x, *, copy=None):
     return from_dlpack(x, copy=copy)
 
