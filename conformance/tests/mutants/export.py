@@ -432,13 +432,6 @@ def other_device_is_ignored(array, call, **keywords):
 
 
 @calls("DL321")
-def other_number_of_the_device_is_ignored(array, call, **keywords):
-    if keywords.get("dl_device"):
-        keywords["dl_device"] = (keywords["dl_device"][0], 0)
-    return call(**keywords)
-
-
-@calls("DL321")
 def other_device_is_a_wrong_value(array, call, **keywords):
     return raises(call, BufferError, ValueError, keywords)
 

@@ -337,16 +337,6 @@ def copy_is_copied(from_dlpack, x, *, device=None, copy=None):
     return array.copied() if copy else array
 
 
-@gets("DL413")
-def copy_of_false_is_dropped_after_a_typeerror(x, **keywords):
-    try:
-        return x.__dlpack__(**keywords)
-    except TypeError:
-        if keywords.get("copy") is not False:
-            raise
-        return x.__dlpack__()
-
-
 # max_version
 
 
