@@ -65,6 +65,8 @@ Arrow. A type is a kit.arrow_field.Field: a tree of format strings.
     arrow_device_stream(field, chunks), arrow_failing_device_stream(field, chunks, message)
                                           objects with `__arrow_c_device_stream__`
     arrow_take_device_stream(x)           takes one with `__arrow_c_device_stream__` only
+    arrow_fatal                           formats with which the library ends the process at any
+                                          use: only the rules that are about them use them
     arrow_requests()                      (field, other field, values): types of the same values, of
                                           which `requested_schema` may ask for the second
 

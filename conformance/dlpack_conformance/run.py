@@ -61,7 +61,7 @@ def judge(rule: Rule, lib: Any) -> Result:
     except NotApplicable as why:
         return Result(NOT_APPLICABLE, seen=str(why))
     except Exception as error:
-        if rule.level == "silent":
+        if not rule.judged:  # nor can it be broken, unless the process ends
             return Result(SILENT, seen=one_line(error))
         if isinstance(error, Broken):
             return Result(FAIL, error.expected, error.seen)

@@ -70,7 +70,7 @@ class Script:
 
     def __init__(self, unused: set[str]) -> None:
         self.unused = unused  # methods to leave out
-        self.origins: dict[str, str] = {}  # of each name, the module that it is copied from
+        self.origins: dict[str, str] = {}  # of each name, the module that has it
         self.copied: set[ast.stmt] = set()
         self.imports: set[tuple[str, str | None, str]] = set()
         self.parts: list[str] = []
@@ -87,14 +87,17 @@ class Script:
             if where.startswith(OURS) and original is not None:
                 self.add(importlib.import_module(where), original)
                 return
+            origin = f"{where}.{original}"
             self.imports.add((where, original, name))
-        elif name not in source.definitions:
+        elif name in source.definitions:
+            origin = source.name
+        else:
             return
         if name in self.origins:
-            if self.origins[name] != source.name and name not in source.imports:
-                raise ValueError(f"{name} is in {source.name} and in {self.origins[name]}")
+            if self.origins[name] != origin:
+                raise ValueError(f"{name} is of {origin} and of {self.origins[name]}")
             return
-        self.origins[name] = source.name
+        self.origins[name] = origin
         statements = [s for s in source.definitions.get(name, []) if s not in self.copied]
         self.copied.update(statements)
         texts = []

@@ -15,6 +15,7 @@ from dlpack_conformance.library import load
 from dlpack_conformance.rule import all_rules
 from dlpack_conformance.run import CRASHED, MARK, NOT_APPLICABLE, Result, judge, no_core_dump
 from mutants import all_mutants
+from mutants.across import ACROSS
 
 LIB = load(REFERENCE)
 RULES = [rule for rule in all_rules() if LIB.concerned_by(rule)]
@@ -93,11 +94,14 @@ def test_correct_library_fails_no_rule():
 @needs_fork
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
 def test_mutant_fails_its_rule_and_those_beside_it(mutant, request):
-    results = outcomes(mutant.plant, rules_for(mutant, request.config.getoption("--every-rule")))
+    every = request.config.getoption("--every-rule")
+    results = outcomes(mutant.plant, rules_for(mutant, every))
+    across = ACROSS.get(str(mutant), "").split() if every else []
     if "DL228" in results and results["DL228"].outcome != NOT_APPLICABLE:
         results["DL228"] = at_the_end(mutant, "DL228")
     broken = {id: result for id, result in results.items() if result.broken}
-    assert sorted(broken) == sorted({*filter(None, [mutant.rule]), *mutant.beside}), broken
+    expected = {*filter(None, [mutant.rule]), *mutant.beside, *across}
+    assert sorted(broken) == sorted(expected), broken
     # A check that drops tensors while it fails hides from its reader why.
     assert not any("SystemError" in result.seen for result in broken.values()), broken
 
@@ -107,3 +111,8 @@ def test_each_judged_rule_has_a_mutant():
     modules = {f"dlpack_conformance.rules.{mutant.module}" for mutant in MUTANTS}
     judged = [rule.id for rule in RULES if rule.judged and rule.check.__module__ in modules]
     assert [id for id in judged if id not in proved] == []
+
+
+def test_rules_across_are_of_mutants_that_there_are():
+    assert ACROSS.keys() <= {str(mutant) for mutant in MUTANTS}
+    assert {id for ids in ACROSS.values() for id in ids.split()} <= {rule.id for rule in RULES}

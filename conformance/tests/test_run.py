@@ -113,6 +113,11 @@ class TestFork:
         assert outcome(raises, level="silent").outcome == SILENT
         assert outcome(breaks, level="silent").outcome == SILENT
 
+    def test_what_may_be_is_reported_and_never_fails(self):
+        result = outcome(breaks, level="may")
+        assert (result.outcome, result.seen) == (SILENT, "Broken: expected 1, seen 2")
+        assert outcome(crashes, level="may").outcome == CRASHED
+
 
 RULE = next(rule for rule in all_rules() if rule.id == "DL107")
 

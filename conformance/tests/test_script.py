@@ -61,3 +61,16 @@ def test_script_keeps_the_rules_sentence_and_no_other_docstring():
     text = script(RULES["DL103"], load("numpy"))
     assert "correct until a rule changes" not in text
     assert RULES["DL103"].sentence in text
+
+
+def test_name_of_two_things_is_no_script(tmp_path):
+    hooks = tmp_path / "hooks.py"
+    hooks.write_text(
+        "from decimal import Decimal as Producer\n"
+        "from dlpack_conformance.hooks.numpy import *\n"
+        "def take(x):\n"
+        "    return Producer(0)\n"
+    )
+    lib = load("numpy", str(hooks))
+    with pytest.raises(ValueError, match=r"Producer is of decimal.Decimal and of dlpack_conf"):
+        script(RULES["DL107"], lib)

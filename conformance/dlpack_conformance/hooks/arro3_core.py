@@ -3,26 +3,25 @@
 from collections.abc import Sequence
 from typing import Any
 
+import arro3.core
 from arro3.core import (
     Array,
     ArrayReader,
     Buffer,
     ChunkedArray,
     DataType,
-    Field,
     RecordBatch,
     RecordBatchReader,
     Schema,
     Table,
 )
 
-from dlpack_conformance.kit import arrow_field
-from dlpack_conformance.kit.arrow_field import Typed
+from dlpack_conformance.kit.arrow_field import Field, Typed
 from dlpack_conformance.kit.arrow_producer import ArrowProducer
 from dlpack_conformance.rule import NotApplicable
 
 
-def arrow_array(field: arrow_field.Field, values: Sequence[Any]) -> Any:
+def arrow_array(field: Field, values: Sequence[Any]) -> Any:
     try:
         return Array(values, DataType.from_arrow(Typed(field)))
     except Exception:
@@ -30,9 +29,7 @@ def arrow_array(field: arrow_field.Field, values: Sequence[Any]) -> Any:
         return Array.from_arrow(ArrowProducer(field, values))
 
 
-def arrow_stream(
-    field: arrow_field.Field, chunks: Sequence[Sequence[Any]], once: bool = False
-) -> Any:
+def arrow_stream(field: Field, chunks: Sequence[Sequence[Any]], once: bool = False) -> Any:
     arrays = [arrow_array(field, chunk) for chunk in chunks]
     if field.format != "+s":
         if once:
@@ -69,4 +66,4 @@ def arrow_take_stream(x: Any) -> Any:
 
 
 def arrow_take_schema(x: Any) -> Any:
-    return Field.from_arrow(x)
+    return arro3.core.Field.from_arrow(x)

@@ -9,6 +9,9 @@ import nanoarrow.device
 from dlpack_conformance.kit.arrow_field import Field, Typed
 from dlpack_conformance.kit.arrow_producer import ArrowProducer
 
+# 0.9.0 writes out of bounds when it exports or takes views with four buffers: AR207 shows it.
+arrow_fatal = ("vu", "vz")
+
 
 def arrow_array(field: Field, values: Sequence[Any]) -> Any:
     try:

@@ -56,7 +56,7 @@ class FarExport:
 
     def __init__(self, array: FarArray) -> None:
         self.array, self.releases = array, 0
-        self.event = array.device.create()
+        self.event = array.device.create_event()
         array.device.record(self.event, PRODUCERS_STREAM)
         self.handle = c_void_p(self.event)
         self.release, self.release_child = RELEASE(self.released), RELEASE(self.child_released)
@@ -79,7 +79,7 @@ class FarExport:
     def released(self, address: int) -> None:
         take_exception_away()
         self.releases += 1
-        self.array.device.destroy(self.event)
+        self.array.device.destroy_event(self.event)
         if all(export.releases for export in self.array.exports):
             self.array.device.free(self.array.bitmap)
             self.array.device.free(self.array.data)
@@ -106,7 +106,7 @@ class Fetched:
     def read(self) -> None:
         event = handle_at(self.structure.sync_event)
         if event is not None:
-            self.device.wait(CONSUMERS_STREAM, event)
+            self.device.wait_for(CONSUMERS_STREAM, event)
         bitmap, data = self.child.buffers[:2]
         self.bitmap = self.device.read(bitmap, CONSUMERS_STREAM) if bitmap else None
         self.data = self.device.read(data, CONSUMERS_STREAM)

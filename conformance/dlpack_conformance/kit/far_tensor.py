@@ -24,8 +24,8 @@ class FarTensor(Producer):
     def __dlpack__(self, **keywords: Any) -> Any:
         stream = keywords.get("stream")
         if stream != -1:
-            event = self.device.create()
+            event = self.device.create_event()
             self.device.record(event, PRODUCERS_STREAM)
-            self.device.wait(DEFAULT_STREAM if stream is None else stream, event)
-            self.device.destroy(event)
+            self.device.wait_for(DEFAULT_STREAM if stream is None else stream, event)
+            self.device.destroy_event(event)
         return super().__dlpack__(**keywords)

@@ -45,6 +45,27 @@ def refused(lib: Any, x: Producer, **keywords: Any) -> str:
     return refusal
 
 
+def elements_or_refusal(lib: Any, x: Producer) -> tuple[Any, str | None]:
+    """(elements, None), or (None, text of the exception) if the library refuses the tensor, at once
+    or when its elements are asked for: who hands it on need not know what they are."""
+    array, refusal = attempt(lib, x)
+    if refusal is not None:
+        return None, refusal
+    try:
+        return lib.to_list(array), None
+    except NotApplicable:
+        raise
+    except Exception as error:
+        return None, text(error)
+
+
+def unread(lib: Any, x: Producer) -> None:
+    """The library refuses the tensor, at once or when its elements are asked for."""
+    elements, refusal = elements_or_refusal(lib, x)
+    if refusal is None:
+        raise Broken("an exception", f"elements {elements}")
+
+
 def accepted(lib: Any, x: Producer, **keywords: Any) -> Any:
     """The array, with the producer's elements."""
     array, refusal = attempt(lib, x, **keywords)

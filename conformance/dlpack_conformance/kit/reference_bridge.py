@@ -125,7 +125,7 @@ class FarColumn(Array):
         if copy or dl_device not in (None, (CUDA, 0)):
             raise BufferError("no copies")
         if stream != -1 and self.event is not None:
-            self.accelerator.wait(1 if stream is None else stream, self.event)
+            self.accelerator.wait_for(1 if stream is None else stream, self.event)
         return export(self, max_version is not None and max_version[0] >= MAJOR, 0)
 
 
@@ -145,13 +145,13 @@ class FarBatch:
     def __arrow_c_device_array__(self, requested_schema: Any = None, **keywords: Any) -> Any:
         refuse_unknown(keywords)
         device, structure, owner = self.device, ArrowDeviceArray(), [self.owner]
-        event = device.create()
+        event = device.create_event()
         device.record(event, BRIDGES_STREAM)
         handle, buffers = c_void_p(event), (c_void_p * 2)(None, self.imported.address)
 
         def released(address: int) -> None:
             take_exception_away()
-            device.destroy(event)
+            device.destroy_event(event)
             owner.clear()
             ArrowArray.from_address(address).release = None
 

@@ -43,11 +43,12 @@ class Streams:
                 self.used_after_destroy.append(stream)
             raise ValueError(f"there is no stream {stream}")
 
-    def launch(self, stream: int, work: Callable[[], object]) -> None:
-        """The work is done after all that is on the stream."""
+    def launch(self, stream: int, work: Callable[[], object]) -> int:
+        """The work is done after all that is on the stream; its place there."""
         self.check(stream)
         self.calls.append(("launch", stream))
         self.work[stream].append(work)
+        return len(self.work[stream])
 
     def wait(self, stream: int, other: int) -> None:
         """What comes on `stream` is done after what is on `other` now. The host goes on."""

@@ -149,7 +149,7 @@ def event_to_stream(lib: Library) -> None:
     device, stream = Accelerator(), 7
     tensor = lib.bridge_far_tensor(device, FarArray(device, FAR_COLUMN))
     view = exported(tensor, stream=stream)
-    equal("waits of the host", 0, device.count("host wait"))
+    equal("waits of the host", 0, device.count("synchronize"))
     found = device.read(view.address, stream)
     device.synchronize(stream)
     equal("what the stream reads", far_bytes(), bytes(found))
@@ -167,7 +167,7 @@ def stream_to_event(lib: Library) -> None:
     if event is None and device.pending():
         raise Broken("an event, since work is pending", "NULL")
     if event is not None:
-        device.wait(stream, event)
+        device.wait_for(stream, event)
     content = device.read(found.array.buffers[1], stream)
     device.synchronize(stream)
     equal("what a stream reads after the event", far_bytes(), bytes(content))

@@ -331,20 +331,14 @@ def unknown_child() -> ArrowProducer:
     return x
 
 
-def list_without_child() -> ArrowProducer:
-    x = ArrowProducer(Field("+l", children=(Field("i", "item"),)), [[1], [2]])
-    x.schema.children = []
-    return x
-
-
-def too_few_buffers() -> ArrowProducer:
+def of_format(form: bytes) -> ArrowProducer:
     x = ArrowProducer(INTEGERS, VALUES)
-    x.array.buffers = x.array.buffers[:1]
+    x.schema.fields["format"] = form
     return x
 
 
 def releases_refused_array(lib: Any) -> None:
-    for x in (unknown_child(), list_without_child(), too_few_buffers()):
+    for x in (unknown_child(), of_format(b"Q!"), of_format(b"d:x"), of_format(b"+w:")):
         with contextlib.suppress(BaseException):
             lib.arrow_take(x)
         gc.collect()

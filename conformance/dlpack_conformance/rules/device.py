@@ -307,7 +307,7 @@ def far_content(device: Accelerator, structure: Any, stream: int = 7) -> list[by
     """Of the column's buffers, after a wait for the event alone."""
     event = handle_at(structure.sync_event)
     if event is not None:
-        device.wait(stream, event)
+        device.wait_for(stream, event)
     child = ArrowArray.from_address(structure.array.children[0])
     found = [device.read(address, stream) for address in child.buffers[:2]]
     device.synchronize(stream)

@@ -10,10 +10,10 @@ from dlpack_conformance.kit.arrow_cases import KEY_VALUE, LISTED, arrow_cases
 from dlpack_conformance.kit.arrow_consumer import ArrowExported
 from dlpack_conformance.kit.arrow_field import Field, struct_of
 from dlpack_conformance.kit.arrow_judge import (
-    arrow_accepted,
     arrow_attempt,
     arrow_exports,
     arrow_refused,
+    arrow_right_or_refused,
     field_again,
     reported_of_consumer,
     tree,
@@ -109,13 +109,16 @@ def unknown_format_refused(lib: Library) -> None:
 
 
 @rule("AR105", "may", "CDataInterface, ArrowSchema.name", "c")
-def name_optional(lib: Library) -> None:
-    """`name` may be NULL, at the top and in children."""
+def name_optional(lib: Library) -> Report:
+    """A producer may leave `name` NULL, at the top and in children: what a consumer makes of it."""
+    said = []
     for field, values in ((Field("i"), [1, None]), (Field("+l", children=(ITEM,)), LISTED)):
         x = ArrowProducer(field, values)
         for part in (x.schema, *x.schema.children):
             part.fields["name"] = None
-        arrow_accepted(lib, x)
+        refusal = arrow_right_or_refused(lib, x)
+        said.append(f"{field.format} {'taken' if refusal is None else f'refused ({refusal})'}")
+    return Report("; ".join(said))
 
 
 @rule("AR106", "must", "CDataInterface, ArrowSchema.metadata", "p")
@@ -334,10 +337,9 @@ def record_batch_metadata(lib: Library) -> None:
     child = Field("i", "x", metadata=metadata)
     field = Field("+s", children=(child,), flags=0, metadata=metadata)
     try:
-        exported = ArrowExported(lib.arrow_stream(field, [[{"x": 1}]]))
+        seen = ArrowExported(lib.arrow_stream(field, [[{"x": 1}]])).field
     except NotApplicable:
-        exported = ArrowExported(lib.arrow_array(field, [{"x": 1}]))
-    seen = exported.field
+        seen = field_again(lib, field, [{"x": 1}])
     if metadata[0] not in seen.children[0].metadata + seen.metadata:
         raise NotApplicable("keeps no metadata")
     equal("pair of metadata", True, metadata[0] in seen.metadata)

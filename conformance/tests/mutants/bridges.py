@@ -213,8 +213,8 @@ class TensorDoesNotWait(FarColumn):
 @far_columns("BR05")
 class HostWaitsForTheEvent(FarColumn):
     def __dlpack__(self, *, stream=None, **keywords):
-        self.accelerator.run(*self.accelerator.events[self.event])
-        self.accelerator.log.append(("host wait", stream))
+        self.accelerator.finish(*self.accelerator.events[self.event])
+        self.accelerator.calls.append(("synchronize", stream))
         return super().__dlpack__(stream=-1, **keywords)
 
 

@@ -306,21 +306,21 @@ class EventIsWaitedForAfterTheRead(Fetched):
     def read(self):
         event, self.structure.sync_event = self.structure.sync_event, None
         super().read()
-        self.device.wait(CONSUMERS_STREAM, handle_at(event))
+        self.device.wait_for(CONSUMERS_STREAM, handle_at(event))
 
 
 @fetches("AR517", **alike("AR519 AR523", "poison is read"))
 class EventIsWaitedForOnAnotherStream(Fetched):
     def read(self):
         event, self.structure.sync_event = self.structure.sync_event, None
-        self.device.wait(CONSUMERS_STREAM + 1, handle_at(event))
+        self.device.wait_for(CONSUMERS_STREAM + 1, handle_at(event))
         super().read()
 
 
 @far_arrays("AR518", **alike("AR519 AR520", "poison is read"))
 class EventIsRecordedBeforeTheData(FarArray):
     def __init__(self, device, values):
-        self.early = device.create()
+        self.early = device.create_event()
         device.record(self.early, PRODUCERS_STREAM)
         super().__init__(device, values)
 
@@ -355,7 +355,7 @@ def releases_with(export, change):
 @far_exports("AR519")
 def event_is_not_destroyed(export):
     device = copy.copy(export.array.device)
-    device.destroy = lambda event: None
+    device.destroy_event = lambda event: None
     array = copy.copy(export.array)
     array.device, export.array = device, array
 
@@ -367,7 +367,7 @@ class ConsumerDestroysTheEvent(Fetched):
         event = handle_at(self.structure.sync_event) if live else None
         super().release()
         if event is not None:
-            self.device.destroy(event)
+            self.device.destroy_event(event)
 
 
 @fetches("AR519", AR521="the event")
@@ -376,12 +376,12 @@ class ConsumerDestroysTheEventBeforeTheRelease(Fetched):
         super().read()
         event = handle_at(self.structure.sync_event)
         if event is not None:
-            self.device.destroy(event)
+            self.device.destroy_event(event)
 
 
 @far_exports("AR519", AR520="the event")
 def event_is_destroyed_twice(export):
-    releases_with(export, lambda: export.array.device.destroy(export.event))
+    releases_with(export, lambda: export.array.device.destroy_event(export.event))
 
 
 @far_arrays("AR520")

@@ -247,13 +247,6 @@ def lower_major_is_a_wrong_value(array, call, **keywords):
 
 
 @calls("DL309")
-def tuple_of_one_is_a_version(array, call, **keywords):
-    if len(keywords.get("max_version") or (0, 0)) == 1:
-        keywords["max_version"] = (*keywords["max_version"], 0)
-    return call(**keywords)
-
-
-@calls("DL309")
 def text_is_a_version(array, call, **keywords):
     if isinstance(keywords.get("max_version"), str):
         keywords["max_version"] = tuple(map(int, keywords["max_version"].split(".")))
@@ -435,13 +428,6 @@ def cpu_without_a_copy_is_a_copy(array, call, **keywords):
 def other_device_is_ignored(array, call, **keywords):
     if keywords.get("dl_device") and not on_the_cpu(keywords):
         del keywords["dl_device"]
-    return call(**keywords)
-
-
-@calls("DL321")
-def other_number_of_the_device_is_ignored(array, call, **keywords):
-    if keywords.get("dl_device"):
-        keywords["dl_device"] = (keywords["dl_device"][0], 0)
     return call(**keywords)
 
 

@@ -100,7 +100,7 @@ def there_is_no_copy(from_dlpack, x, *, device=None):
     return from_dlpack(x, device=device)
 
 
-@asks("DL402", DL407="no device", DL408="no device")
+@asks("DL402", DL407="no device")
 def there_is_no_device(from_dlpack, x, *, copy=None):
     return from_dlpack(x, copy=copy)
 
@@ -335,16 +335,6 @@ def copy_is_asked_for_by_default(from_dlpack, x, *, device=None, copy=None):
 def copy_is_copied(from_dlpack, x, *, device=None, copy=None):
     array = from_dlpack(x, device=device, copy=copy)
     return array.copied() if copy else array
-
-
-@gets("DL413")
-def copy_of_false_is_dropped_after_a_typeerror(x, **keywords):
-    try:
-        return x.__dlpack__(**keywords)
-    except TypeError:
-        if keywords.get("copy") is not False:
-            raise
-        return x.__dlpack__()
 
 
 # max_version

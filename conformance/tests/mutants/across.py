@@ -1,0 +1,87 @@
+"""The rules of other groups that a mutant breaks too: the same fault, seen from elsewhere.
+
+What runs of all rules found. `beside` has those of its own group, with the reasons.
+"""
+
+ACROSS = {
+    "AR104-unknown_format_crashes": "AR407",
+    "AR116-schema_has_no_release": "AR403 AR404 AR422 BR02",
+    "AR202-nulls_not_counted_are_values": "BR03",
+    "AR204-length_counts_the_offset": "BR02",
+    "AR204-offset_counts_bytes": "BR02",
+    "AR205-offset_is_ignored": "BR01 BR02 BR03",
+    "AR205-offset_is_read_as_bytes": "BR01 BR02 BR03",
+    "AR206-ints_have_one_buffer": "BR02",
+    "AR214-struct_has_a_child_more_than_its_schema": "AR302 AR528",
+    "AR219-array_has_no_release": (
+        "AR302 AR303 AR306 AR309 AR312 AR316 AR320 AR403 AR404 AR422 AR524 AR527 AR528 BR02"
+    ),
+    "AR220-release_is_left": "AR524",
+    "AR223-release_marks_where_it_was_made": "AR524",
+    "AR225-what_is_released_is_looked_up_by_address": "AR524",
+    "AR226-addresses_of_buffers_are_erased": "AR526",
+    "AR227-private_data_are_read": (
+        "AR303 AR304 AR307 AR308 AR309 AR310 AR311 AR313 AR314 AR320 AR321 AR405 AR406 "
+        "AR407 AR425 AR528"
+    ),
+    "AR228-released_array_is_read": "AR406",
+    "AR229-array_is_not_released": "AR407 AR524 BR07 BR10",
+    "AR229-array_is_released_twice": "AR407 AR524 AR526 BR07 BR10",
+    "AR229-refused_array_is_not_released": "AR407",
+    "AR229-schema_is_not_released": "AR403 AR407",
+    "AR232-source_is_left": "AR405 AR407 AR524 AR525 BR02",
+    "AR234-buffers_are_written": "AR526",
+    "AR236-schema_owns_the_array": "BR02",
+    "DL111-readonly_is_not_said": "BR04",
+    "DL137-device_id_is_minus_1": "AR510 BR08 DL426 DL437",
+    "DL140-address_is_rounded_down": "BR01",
+    "DL142-byte_offset_is_ignored": "BR02",
+    "DL150-shape_counts_bytes": "BR02 BR03 BR07",
+    "DL156-old_minor_without_strides_crashes": "DL221",
+    "DL165-device_is_announced_as_another": "AR510 BR08",
+    "DL167-denormals_are_read_as_zero": "DL406",
+    "DL167-nans_are_read_as_one": "DL406",
+    "DL167-zeros_are_read_without_sign": "DL406",
+    "DL203-versioned_tensor_has_another_name": (
+        "BR01 BR02 BR04 BR05 BR07 BR08 BR10 DL519 DL529 DL531 DL533 DL535"
+    ),
+    "DL206-destructor_deletes_what_was_used": "BR07 BR10",
+    "DL213-CapsuleOfAnyNameIsTaken": "DL436",
+    "DL214-refused_is_deleted_twice": "DL534",
+    "DL215-array_is_deleted_twice": "BR07 BR10 DL433 DL531",
+    "DL215-array_is_not_deleted": "BR07 BR10 DL531",
+    "DL217-DeleterGetsCopy": "DL534",
+    "DL218-StructIsReadAfterDeleter": "DL534",
+    "DL220-NoContextIsNotDeleted": "BR07 BR10 DL531",
+    "DL220-NoContextIsRefused": (
+        "AR510 BR01 BR07 BR08 BR10 DL401 DL416 DL419 DL420 DL429 DL531 DL533 DL535"
+    ),
+    "DL222-shape_dies_with_the_source": "BR07 DL518",
+    "DL222-strides_die_with_the_source": "BR07 DL518",
+    "DL223-elements_die_with_the_source": "BR05 BR07 BR08 DL518",
+    "DL224-consumer_clears_the_memory": "DL406 DL433",
+    "DL224-source_dies_with_its_consumer": "BR05 BR07 BR08 DL518",
+    "DL225-deleter_needs_a_thread_of_python": "BR10",
+    "DL225-deleter_needs_the_main_thread": "BR10",
+    "DL229-deleter_frees_all_exports_of_the_array": "BR07 BR10 DL518",
+    "DL229-exports_share_one_struct": "BR07 BR10",
+    "DL230-deletions_of_two_threads_are_mixed": "BR07 BR10",
+    "DL230-exports_of_two_threads_are_mixed": "BR07 BR10",
+    "DL232-consumer_always_copies": "DL406 DL410 DL411 DL412 DL523",
+    "DL313-all_is_copied": "DL519 DL529",
+    "DL341-device_is_an_int": "AR510 BR08 DL406 DL426 DL437",
+    "DL341-device_is_of_three": "AR510 BR08 DL406 DL426 DL437",
+    "DL342-device_type_is_a_text": "AR510 BR08 DL406 DL426 DL437",
+    "DL343-device_type_is_zero": "AR510 BR08 DL406",
+    "DL344-device_number_is_a_text": "AR510 BR08",
+    "DL344-device_number_is_none": "AR510 BR08 DL406 DL426 DL437",
+    "DL345-asking_for_the_device_moves_the_elements": "DL406",
+    "DL347-device_cannot_be_asked_for": "AR510 BR08",
+    "DL349-first_element_is_cleared": "DL518 DL546",
+    "DL349-what_is_shared_is_moved": "BR01 DL519",
+    "DL411-all_is_copied": "DL232",
+    "DL411-copy_is_asked_for_by_default": "DL232",
+    "DL433-memory_is_written_at_the_end": "DL224",
+    "DL436-capsule_of_another_name_is_taken": "DL212 DL213",
+    "DL543-without_a_table_it_is_refused": "DL213",
+}
