@@ -38,6 +38,7 @@ __all__ = [
     "__version__",
     "_categories",
     "_check_names",
+    "_check_nulls",
     "_dtype_name",
     "_index_columns",
     "_is_read_once",
@@ -824,6 +825,7 @@ def asdlpack(
     exception of the object's own method is passed on: NumPy's __dlpack__ raises BufferError for structured
     arrays, texts and the other byte order."""
 
+def _check_nulls(nulls: Nulls | Literal["mask"], /) -> None: ...
 def _dtype_name(dtype: Dtype, /) -> str: ...
 def _live() -> tuple[int, int]: ...
 def _unpickle_array(schema: Any, data: Any) -> Array: ...

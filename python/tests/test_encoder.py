@@ -941,3 +941,27 @@ def test_a_service_needs_no_pyarrow_for_dicts():
     made = encoder([{"x": 2, "c": "b", "d": dt.date(2020, 1, 2), "l": [1]}])
     parts = made["x"], made["c"], made["d"], made["l"].values
     assert run.stdout.strip() == str([np.asarray(own).tobytes().hex() for own in parts])
+
+
+def test_parts_without_a_common_type_have_an_encoder_that_takes_each():
+    """Integers of 64 bits beside floats have no type in common, and a wish that converts both."""
+    ints, floats = pa.table({"n": pa.array([1, None])}), pa.table({"n": [0.1, 0.5]})
+    for wish in Cast("float32", nulls=-1), Categories.scan(nulls=-1):
+        loader = Loader([ints, floats], columns={"n": wish}, batch_size=9)
+        (batch,) = loader
+        encoder = loader.encoder()
+        assert Encoder.from_json(encoder.to_json()) == encoder
+        assert pa.schema(encoder.schema).field("n").type == pa.float64()
+        for rows, of in (ints, slice(2)), (floats, slice(2, 4)):
+            expected = batch["n"].tolist()[of]
+            (again,) = Loader(rows, encoder=encoder, batch_size=9)
+            taken = [encoder(form)["n"].tolist() for form in (rows, rows.to_pylist())]
+            assert [*taken, again["n"].tolist()] == [expected] * 3
+    lists = [pa.table({"n": [[1]]}), pa.table({"n": [[0.5, 1.5]]})]
+    loader = Loader(lists, columns={"n": Pad(0, dtype="float32")}, batch_size=9)
+    assert loader.encoder()(lists[1])["n"].values.tolist() == [[0.5, 1.5]]
+    # Texts beside numbers have no type for a request.
+    mixed = [pa.table({"n": [1]}), pa.table({"n": ["a"]})]
+    with pytest.raises(TypeError, match='column "n" is int64 in part 0 and string in part 1'):
+        Loader(mixed, columns={"n": Categories([1, "a"])}).encoder()
+

@@ -211,3 +211,20 @@ def test_a_number_that_no_machine_counts_to_is_refused_in_words(number, options)
     assert len(Loader(TABLE, columns=["x"], batch_size=2**64 - 1)) == 1
     # A seed may have any length.
     assert len(list(Loader(TABLE, columns=["x"], batch_size=1, shuffle=3, seed=number))) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "refusal", "words"),
+    [
+        ({"nulls": "zero"}, ValueError, "nulls must be"),
+        ({"nulls": None}, TypeError, "nulls must be"),
+        ({"columns": ["x", "x"]}, KeyError, 'columns= names "x" twice'),
+    ],
+)
+def test_arguments_are_checked_before_any_file_is_opened(tmp_path, options, refusal, words):
+    for source in tmp_path, "s3://nowhere/*.parquet", lambda index, count: None:
+        with pytest.raises(refusal, match=words):
+            Loader(source, **options)
+    for wish in Cast, lambda dtype, nulls: Dense(3, nulls, dtype), lambda _, nulls: Pad(0, nulls=nulls):
+        with pytest.raises(ValueError, match='got "mean"'):
+            wish("float32", nulls="mean")

@@ -1717,7 +1717,7 @@ def test_values_without_an_order_are_numbered_by_words_or_cast(source, one, othe
     data = source([one], [other])
     is_text = isinstance(other, bytes)
     way = (
-        r"casts one of them|reads all as that schema" if is_text else r"Categories\(\[...\]\) says"
+        r"cast one of them|reads all as that schema" if is_text else r"Categories\(\[...\]\) says"
     )
     with pytest.raises(TypeError, match=f"no order in different parts of the source .*: .*({way})"):
         list(Loader(data, columns={"x": Categories.scan()}))
@@ -1850,7 +1850,7 @@ def test_booleans_and_numbers_are_no_words_of_one_scan(source, numbers, turn, fo
         bools = pa.DictionaryArray.from_arrays(pa.array([0, 1]), bools)
     data = source(*[bools, pa.array(numbers)][::turn])
     told = r'column "x" is .*bool.* in (part|source|/).* and .* in (part|source|/).* True is 1: .*'
-    way = "(casts one of them|reads all as that schema)"
+    way = "(cast one of them|reads all as that schema)"
     with pytest.raises(TypeError, match=told + way):
         list(Loader(data, columns={"x": Categories.scan()}, batch_size=9))
     with pytest.raises(ValueError, match="cannot hold the word True"):

@@ -319,6 +319,14 @@ pub(super) fn _check_names(names: Items<String>, wanted: ColumnsArg) -> PyResult
     Ok(())
 }
 
+/// Refuses what does not say what nulls become.
+#[pyfunction]
+#[pyo3(signature = (nulls, /))]
+pub(super) fn _check_nulls(nulls: NullsArg) {
+    // It was checked when it was read.
+    let NullsArg(_) = nulls;
+}
+
 /// Positions of the columns of these names that pandas's metadata marks as an index.
 #[pyfunction]
 #[pyo3(signature = (names, metadata, /))]

@@ -2,6 +2,7 @@
 
 import math
 import operator
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,6 +42,7 @@ class Pad:
         _one_of("side", self.side, "right", "left")
         _one_of("longer", self.longer, "cut", "error")
         check_dtype(self.dtype)
+        _check_nulls(self.nulls)
 
     def _form(self) -> "Form":
         return "pad", self.value, self.max_length, self.side, self.longer, self.dtype, self.nulls
@@ -63,6 +65,7 @@ class Dense:
         if self.length is not None:
             integer("length", self.length, 0)
         check_dtype(self.dtype)
+        _check_nulls(self.nulls)
 
     def _form(self) -> "Form":
         return "dense", self.length, self.dtype, self.nulls
@@ -85,6 +88,7 @@ class Cast:
 
     def __post_init__(self) -> None:
         _core._dtype_name(self.dtype)
+        _check_nulls(self.nulls)
 
     def _form(self) -> "Form":
         return "tensor", self.dtype, self.nulls
@@ -272,9 +276,9 @@ def wanted(columns: Columns | None, label: str | Columns | None) -> Wanted:
     names, wishes = _names("columns", columns) if columns is not None else (None, {})
     several = [label] if isinstance(label, str) else [] if label is None else label
     labels, of_labels = _names("label", several)
-    for at, name in enumerate(labels):
-        if name in labels[:at]:
-            raise KeyError(f'label= names "{name}" twice')
+    for argument, found in ("columns", names or []), ("label", labels):
+        if twice := next((name for name, times in Counter(found).items() if times > 1), None):
+            raise KeyError(f'{argument}= names "{twice}" twice')
     return Wanted(names, labels, wishes | of_labels)
 
 
@@ -347,6 +351,12 @@ def check_dtype(dtype: Any) -> None:
         )
     if dtype is not None:
         _core._dtype_name(dtype)
+
+
+def _check_nulls(nulls: Any) -> None:
+    """An error for what is neither None, as of all columns, nor what nulls become."""
+    if nulls is not None:
+        _core._check_nulls(nulls)
 
 
 def integer(name: str, value: Any, least: int, meaning: str = "", end: int | None = 2**64) -> int:

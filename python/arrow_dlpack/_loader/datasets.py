@@ -586,7 +586,7 @@ class Files(Dataset):
                 self._schemas,
                 query,
                 renamed.get(name, self.way),
-                ', partitioning="hive"' if name in renamed else "",
+                ', partitioning="hive"' if renamed else "",
             )
             for name in named
         }

@@ -12,10 +12,10 @@ from .. import _core, _frameworks
 from .._frameworks import Framework
 from ..typing import Dtype, Nulls
 from .categories import coder_of, is_uuid
-from .columns import Categories, Columns, Form, fills_nulls, flag
+from .columns import AsArrow, Cast, Categories, Columns, Form, Wish, fills_nulls, flag
 from .options import ENCODED, LoaderOptions
 from .readers import reached, reader_of
-from .schema import settled_type
+from .schema import Query, settled_type
 from .source import Source
 from .written import read, written
 
@@ -242,13 +242,34 @@ def trained(source: Source, options: LoaderOptions) -> Encoder:
 
 def _read_schema(source: Source, options: LoaderOptions) -> Any:
     """That of the columns which a Loader reads, before they are codes."""
-    what = options.wanted
-    query = replace(options.query.uncoded(what.categories), where=None)
+    what, query = options.wanted, _of_requests(options.query)
     with source.explaining(query):
         stream = source.read(query)
         if what.columns is None:
             stream = reached(stream, what.labels, keeps_others=True)
         return reader_of(stream).schema
+
+
+def _of_requests(query: Query) -> Query:
+    """What is read for the types of an encoder, which are those of all parts.
+
+    Numbers of parts that have no type in common are float64, whatever float or code the column's
+    wish makes of them: a request may be of the type of any part.
+    """
+
+    def wide(dtype: Any) -> Any:
+        is_float = dtype is not None and "float" in _core._dtype_name(dtype)
+        return "float64" if is_float else dtype
+
+    wishes: dict[str, Wish] = {}
+    for name, wish in query.wishes.items():
+        if isinstance(wish, Categories):
+            wishes[name] = Cast("float64", 0 if fills_nulls(wish) else "error")
+        elif isinstance(wish, AsArrow):
+            wishes[name] = wish
+        else:
+            wishes[name] = replace(wish, dtype=wide(wish.dtype))
+    return replace(query, wishes=wishes, dtype=wide(query.dtype), where=None)
 
 
 def check_trained(source: Source, options: LoaderOptions, schema: _core.Field) -> None:

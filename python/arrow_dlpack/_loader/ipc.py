@@ -72,7 +72,7 @@ class IpcFile:
 class IpcFiles(Several):
     """Files in any format of Arrow IPC, read one after the other."""
 
-    way = "pyarrow.table(x).cast(schema) casts one of them"
+    way = "cast one of them first, as pyarrow's table.cast(schema) does"
 
     def __init__(self, files: Sequence[tuple[str, Mapping[str, Any]]], system: Any) -> None:
         self._files = [IpcFile(path, keys, system) for path, keys in files]

@@ -139,6 +139,7 @@ class LoaderOptions:
                 f"nulls is one for all columns, got {self.nulls!r}: nulls= of a column's own wish, "
                 'as columns={"x": Cast("float32", nulls=0)}, is of it alone'
             )
+        _core._check_nulls(self.nulls)
         what = wanted(self.columns, self.label)
         if self.matrix:
             what.check_matrix()

@@ -64,7 +64,7 @@ class Source:
     """Something with rows, read from the first to the last one."""
 
     #: How one of its parts gets another type, for errors.
-    way = "pyarrow.table(x).cast(schema) casts one of them"
+    way = "cast one of them first, as pyarrow's table.cast(schema) does"
 
     def __init__(
         self,
@@ -507,7 +507,7 @@ def seen_type(
 
     With the type of each part, whether a row is kept would depend on the part that it is in.
 
-    keys: what a dataset is told if the column is the key of folders, for errors.
+    keys: what a dataset is told where folders have keys, for errors.
     """
     if lacks := next((part for part, schema in parts if name not in schema.names), None):
         raise KeyError(
