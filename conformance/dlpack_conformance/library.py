@@ -68,6 +68,9 @@ Arrow. A type is a kit.arrow_field.Field: a tree of format strings.
     arrow_requests()                      (field, other field, values): types of the same values, of
                                           which `requested_schema` may ask for the second
 
+Not a verb:
+    not_asked                             ids of rules on what the hooks do in the library's place
+
 Bridges, which have both protocols on one object:
     bridge_tensor(x)                      one with `__dlpack__` for one with `__arrow_c_array__`
     bridge_array(x)                       one with `__arrow_c_array__` for one with `__dlpack__`
