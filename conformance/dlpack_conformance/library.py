@@ -82,6 +82,7 @@ On the kit's simulated device (kit/accelerator.py), which no library but the kit
                                           the bridges, there
 """
 
+import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -121,10 +122,13 @@ class Library:
         """As the module says it, or its distribution."""
         package = self.name.partition(".")[0]
         said = getattr(sys.modules.get(package), "__version__", None)
-        try:
-            return str(said or importlib.metadata.version(package))
-        except importlib.metadata.PackageNotFoundError:
-            return "of no version"
+        if said:
+            return str(said)
+        # A distribution may have another name, as arro3-core.
+        for name in (package, *importlib.metadata.packages_distributions().get(package, ())):
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                return importlib.metadata.version(name)
+        return "of no version"
 
 
 def load(name: str, hooks: str | None = None) -> Library:

@@ -9,7 +9,9 @@ import onnxruntime
 from dlpack_conformance.kit.values import nested, read_one, row_major
 from dlpack_conformance.rule import NotApplicable
 
-NAMES = {"float": "float32", "double": "float64"}
+NAMES = {"float": "float32", "double": "float64", "float4e2m1": "float4_e2m1fn"}
+NAMES |= {f"float8{kind}": f"float8_{kind}" for kind in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}
+NAMES |= {"float8e8m0": "float8_e8m0fnu"}
 BFLOAT16 = 16  # as ONNX numbers it
 
 
