@@ -85,9 +85,16 @@ test-conformance: $(VENV)/.test build
 	cd conformance && ../$(BIN)/mypy
 	cd conformance && ../$(BIN)/pytest --numprocesses $(WORKERS)
 
-# What each library here makes of the rules, as conformance/STATE.md. ALSO=python names an interpreter with other versions.
-conformance-state: $(VENV)/.test build
-	$(BIN)/python conformance/state.py conformance/STATE.md $(abspath $(BIN)/python) $(ALSO)
+# What each library makes of the rules under two versions of Python, as conformance/STATE.md. uv's search would end at
+# pyenv's word for a version that is not the chosen one, so that its interpreters come first.
+JUDGED := target/judged
+conformance-state: $(JUDGED)/3.11/.made $(JUDGED)/3.13/.made build
+	$(BIN)/python conformance/state.py conformance/STATE.md $(JUDGED)/3.11/bin/python $(JUDGED)/3.13/bin/python
+
+$(JUDGED)/%/.made: python/pyproject.toml $(VENV)/bin/uv
+	PATH="$$(echo ~/.pyenv/versions/$*.*/bin):$$PATH" $(BIN)/uv venv --quiet --clear --python $* $(@D)
+	$(BIN)/uv pip install --quiet --python $(@D) --group python/pyproject.toml:judged-$*
+	touch $@
 
 # .github, and all shell. It takes node and npm.
 SCHEMA := $(BIN)/check-jsonschema --quiet --builtin-schema vendor

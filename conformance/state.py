@@ -2,12 +2,13 @@
 
     python conformance/state.py PAGE PYTHON...
 
-PYTHON: the interpreters to ask, one for each set of versions, as `.venv/bin/python`. A library that
-one of them has not got is left out there. The page is Markdown.
+PYTHON: the interpreters to ask, one for each set of versions, as `.venv/bin/python`. What one of
+them cannot be asked is said on the page, with the reason. The page is Markdown.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -21,11 +22,13 @@ from typing import Any
 HERE = Path(__file__).parent
 HOOKS = HERE / "dlpack_conformance" / "hooks"
 #: The modules whose hooks have another name.
-MODULES = {"arro3_core": "arro3.core"}
+MODULES = {"arro3_core": "arro3.core", "mlx_core": "mlx.core"}
 #: How many libraries are judged at once.
 TOGETHER = 2
-#: A run of all rules takes seconds; a library that hangs in many of them, minutes.
-PATIENCE = 600
+#: Seconds for one rule: TensorFlow's import alone takes some, and the machine may have other work.
+TIME_LIMIT = 60
+#: A run of all rules takes a minute or two; a library that hangs in many of them, more.
+PATIENCE = 900
 
 #: What hurts users most comes first: ends of the process, then by how plainly the texts say it.
 HEADINGS = {
@@ -63,17 +66,25 @@ class Judged:
         return f"{self.library} {self.version} (Python {self.python.rpartition('.')[0]})"
 
 
-def judged(interpreter: str, library: str) -> Judged | None:
-    """None if the interpreter has not got it."""
+def judged(interpreter: str, library: str) -> Judged | str:
+    """Or the reason why it cannot be."""
     command = [interpreter, "-m", "dlpack_conformance", library, "--json"]
-    environment = os.environ | {"PYTHONPATH": str(HERE)}
-    ran = subprocess.run(
-        command, capture_output=True, text=True, env=environment, timeout=PATIENCE, check=False
-    )
-    if ran.returncode == 2:
-        print(f"{library}: {ran.stderr.strip().splitlines()[-1]}", file=sys.stderr)
-        return None
+    command += ["--time-limit", str(TIME_LIMIT)]
+    # Ours is where it was built. Bytecode, since some rules import the library again.
+    paths = os.pathsep.join([str(HERE), str(HERE.parent / "python")])
+    environment = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": ""}
+    try:
+        ran = subprocess.run(
+            command, capture_output=True, text=True, env=environment, timeout=PATIENCE, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"{library}: no end within {PATIENCE} s"
+    if ran.returncode not in (0, 1) or not ran.stdout:
+        said = ran.stderr.strip() or f"status {ran.returncode}"
+        return f"{library}: {said.splitlines()[-1]}"
     found = json.loads(ran.stdout)
+    seconds = sum(rule["seconds"] for rule in found["rules"])
+    print(f"{interpreter}: {library}, {seconds:.0f} s", file=sys.stderr)
     return Judged(library, found["library_version"], found["python"], found["rules"])
 
 
@@ -103,13 +114,24 @@ def findings(results: Iterable[Judged], kind: tuple[str, str]) -> Iterator[str]:
         rule = by[0][1]
         yield f"### {identity} {rule['slug']}"
         yield f"\n{rule['source']}. Expected: {rule['expected']}\n"
-        for one, seen in by:
-            yield f"- {one.name}: {seen['seen']}"
+        for names, seen in alike((one.name, rule["seen"]) for one, rule in by):
+            yield f"- {', '.join(names)}: {seen}"
         yield ""
 
 
-def page(results: list[Judged], date: str) -> str:
+def alike(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[list[str], str]]:
+    """The names of those that did the same, whatever the addresses in the text."""
+    found: dict[str, tuple[list[str], str]] = {}
+    for name, seen in pairs:
+        key = re.sub(r"0x[0-9a-f]+|\d{9,}", "", seen)
+        found.setdefault(key, ([], seen))[0].append(name)
+    yield from found.values()
+
+
+def page(results: list[Judged], missing: list[str], date: str) -> str:
     lines = [HEAD.format(date=date), *overview(results), ""]
+    if missing:
+        lines += ["Not judged:\n", *(f"- {reason}" for reason in missing), ""]
     for kind, heading in HEADINGS.items():
         found = list(findings(results, kind))
         if found:
@@ -122,8 +144,14 @@ def main(target: str, *interpreters: str) -> None:
     names = [MODULES.get(name, name) for name in hooks if not name.startswith("kit_")]
     asked = [(interpreter, name) for name in names for interpreter in interpreters]
     with ThreadPoolExecutor(TOGETHER) as pool:
-        found = [one for one in pool.map(lambda pair: judged(*pair), asked) if one is not None]
-    Path(target).write_text(page(found, f"{datetime.now(UTC):%Y-%m-%d}"), "utf-8")
+        found = list(pool.map(lambda pair: judged(*pair), asked))
+    results = [one for one in found if isinstance(one, Judged)]
+    missing = [
+        f"{reason} (`{interpreter}`)"
+        for (interpreter, _), reason in zip(asked, found, strict=True)
+        if isinstance(reason, str)
+    ]
+    Path(target).write_text(page(results, missing, f"{datetime.now(UTC):%Y-%m-%d}"), "utf-8")
 
 
 if __name__ == "__main__":

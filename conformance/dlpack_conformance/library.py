@@ -70,6 +70,9 @@ Arrow. A type is a kit.arrow_field.Field: a tree of format strings.
     arrow_requests()                      (field, other field, values): types of the same values, of
                                           which `requested_schema` may ask for the second
 
+Not a verb:
+    not_asked                             ids of rules on what the hooks do in the library's place
+
 Bridges, which have both protocols on one object:
     bridge_tensor(x)                      one with `__dlpack__` for one with `__arrow_c_array__`
     bridge_array(x)                       one with `__arrow_c_array__` for one with `__dlpack__`
@@ -81,6 +84,7 @@ On the kit's simulated device (kit/accelerator.py), which no library but the kit
                                           the bridges, there
 """
 
+import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -120,10 +124,13 @@ class Library:
         """As the module says it, or its distribution."""
         package = self.name.partition(".")[0]
         said = getattr(sys.modules.get(package), "__version__", None)
-        try:
-            return str(said or importlib.metadata.version(package))
-        except importlib.metadata.PackageNotFoundError:
-            return "of no version"
+        if said:
+            return str(said)
+        # A distribution may have another name, as arro3-core.
+        for name in (package, *importlib.metadata.packages_distributions().get(package, ())):
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                return importlib.metadata.version(name)
+        return "of no version"
 
 
 def load(name: str, hooks: str | None = None) -> Library:

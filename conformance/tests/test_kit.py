@@ -2,7 +2,7 @@ import ctypes
 import gc
 
 import pytest
-from dlpack_conformance.abi.capsule import PyCapsule_New
+from dlpack_conformance.abi.capsule import PyCapsule_New, PyCapsule_SetDestructor
 from dlpack_conformance.abi.dlpack import DTYPES, VERSIONED
 from dlpack_conformance.kit.consumer import Imported, exported
 from dlpack_conformance.kit.judge import attempt
@@ -48,6 +48,13 @@ def test_producer_counts_and_poisons():
     taken.delete()
     assert x.deleted == [taken.managed_address]
     assert ctypes.string_at(x.address, 8) == bytes([POISON]) * 8
+
+
+def test_capsule_without_its_destructor_deletes_nothing():
+    """As MLX leaves it, which does not rename it."""
+    x = Producer()
+    PyCapsule_SetDestructor(x.__dlpack__(), None)
+    assert (x.untaken(), x.deletions()) == (0, 0)
 
 
 def test_producer_gives_what_is_asked_for():

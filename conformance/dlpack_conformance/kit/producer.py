@@ -7,8 +7,10 @@ from ctypes import c_int64
 from typing import Any
 
 from dlpack_conformance.abi.capsule import (
+    Py_IncRef,
     PyCapsule_GetName,
     PyCapsule_New,
+    capsule_destructor,
     take_exception_away,
 )
 from dlpack_conformance.abi.dlpack import (
@@ -28,6 +30,8 @@ from dlpack_conformance.kit.values import nested, pack, row_major
 
 PRODUCERS: list[Any] = []  # for the life of the process: deleters may be called at its end
 POISON = 0xDB
+# Of C, as the destructor: it harms no capsule, and can be called with an exception set.
+NO_DESTRUCTOR = ctypes.cast(Py_IncRef, ctypes.c_void_p)
 
 
 class Producer:
@@ -35,8 +39,8 @@ class Producer:
 
     `values` are the elements in the order of memory, `strides` and `offset` count elements. Each
     call of `__dlpack__` makes a managed tensor: a legacy one if none of 1.0 is asked for, unless
-    `legacy` says which. The capsules have no destructor and are kept, so that their names can be
-    read afterwards; `deletions` counts what their destructors would do too.
+    `legacy` says which. The capsules are kept, so that their names can be read afterwards, and
+    their destructors do nothing: `deletions` counts what they would do too.
     """
 
     def __init__(
@@ -102,7 +106,7 @@ class Producer:
         asked = (keywords.get("max_version") or (0, 0))[0] >= 1
         versioned = asked if self.legacy is None else not self.legacy
         address = self.place(self.manage(versioned))
-        capsule = PyCapsule_New(address, VERSIONED if versioned else LEGACY, None)
+        capsule = PyCapsule_New(address, VERSIONED if versioned else LEGACY, NO_DESTRUCTOR)
         self.capsules.append(capsule)
         return capsule
 
@@ -114,9 +118,10 @@ class Producer:
         return nested(lambda i: self.values[self.offset + i], self.shape, self.strides)
 
     def untaken(self) -> int:
-        """Capsules that were left with their first name: their destructors call the deleter."""
-        names = [PyCapsule_GetName(capsule) for capsule in self.capsules]
-        return sum(name in (LEGACY, VERSIONED) for name in names)
+        """Capsules that were left with their first name and their destructor, which calls the
+        deleter."""
+        left = [capsule for capsule in self.capsules if capsule_destructor(capsule)]
+        return sum(PyCapsule_GetName(capsule) in (LEGACY, VERSIONED) for capsule in left)
 
     def deletions(self) -> int:
         """Calls of the deleter, with those that the capsules' destructors make."""

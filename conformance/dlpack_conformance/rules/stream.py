@@ -194,7 +194,7 @@ def out_uninitialised(lib: Library) -> None:
         if not base(chunk).release or released:
             break
         chunks.append(chunk)
-    equal("the schema", read_field(stream_of(lib).schema()), read_field(schema))
+    equal("the schema", read_field(reader.schema()), read_field(schema))
     equal(f"of {len(notes)} structures, those released while they meant nothing", [], released)
     equal("rows", ROWS, rows_of(schema, chunks))
 
