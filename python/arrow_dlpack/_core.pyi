@@ -387,7 +387,8 @@ def record_batch(
     array or series of any type, such as the ids that the results belong to. A matrix in column-major order is shared,
     others are copied once.
     copy: that of Array.from_dlpack, for each column.
-    type: that of Array.from_dlpack, for the columns that are no Arrow data, or a dict from names to types.
+    type: that of Array.from_dlpack, for the columns that are no Arrow data; of a dict of columns also a dict from names to
+    types.
 
     >>> import arrow_dlpack, numpy as np, pyarrow as pa
     >>> columns = {"id": pa.array(["a", "b"]), "score": np.array([0.5, 0.25]), "image": np.zeros((2, 8, 8), "uint8")}

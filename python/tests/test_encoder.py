@@ -945,7 +945,7 @@ def test_a_service_needs_no_pyarrow_for_dicts():
 
 def test_parts_without_a_common_type_have_an_encoder_that_takes_each():
     """Integers of 64 bits beside floats have no type in common, and a wish that converts both."""
-    ints, floats = pa.table({"n": pa.array([1, None])}), pa.table({"n": [0.1, 0.5]})
+    ints, floats = pa.table({"n": pa.array([1, None])}), pa.table({"n": [7.0, 3.0]})
     for wish in Cast("float32", nulls=-1), Categories.scan(nulls=-1):
         loader = Loader([ints, floats], columns={"n": wish}, batch_size=9)
         (batch,) = loader
@@ -964,4 +964,3 @@ def test_parts_without_a_common_type_have_an_encoder_that_takes_each():
     mixed = [pa.table({"n": [1]}), pa.table({"n": ["a"]})]
     with pytest.raises(TypeError, match='column "n" is int64 in part 0 and string in part 1'):
         Loader(mixed, columns={"n": Categories([1, "a"])}).encoder()
-

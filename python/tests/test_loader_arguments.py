@@ -225,6 +225,10 @@ def test_arguments_are_checked_before_any_file_is_opened(tmp_path, options, refu
     for source in tmp_path, "s3://nowhere/*.parquet", lambda index, count: None:
         with pytest.raises(refusal, match=words):
             Loader(source, **options)
-    for wish in Cast, lambda dtype, nulls: Dense(3, nulls, dtype), lambda _, nulls: Pad(0, nulls=nulls):
+    for wish in (
+        Cast,
+        lambda dtype, nulls: Dense(3, nulls, dtype),
+        lambda _, nulls: Pad(0, nulls=nulls),
+    ):
         with pytest.raises(ValueError, match='got "mean"'):
             wish("float32", nulls="mean")

@@ -1716,9 +1716,7 @@ def test_a_key_beside_a_column_of_another_type_has_ways_out(tmp_path):
 def test_values_without_an_order_are_numbered_by_words_or_cast(source, one, other):
     data = source([one], [other])
     is_text = isinstance(other, bytes)
-    way = (
-        r"cast one of them|reads all as that schema" if is_text else r"Categories\(\[...\]\) says"
-    )
+    way = r"cast one of them|reads all as that schema" if is_text else r"Categories\(\[...\]\) says"
     with pytest.raises(TypeError, match=f"no order in different parts of the source .*: .*({way})"):
         list(Loader(data, columns={"x": Categories.scan()}))
     if is_text:

@@ -49,7 +49,8 @@ class Loader(Loop, Generic[Batch_co]):
     table, an Iceberg table or scan, an ADBC cursor; a list or iterator of batches; any object with
     __arrow_c_stream__; a `Mix` of several of them. Or a function that is called with (index, count)
     and opens part index of count; it returns None for a part without rows. A source that can be
-    read only once, such as a reader, has one epoch. Parts of a source have one schema: numbers
+    read only once, such as a reader, has one epoch. For ranks, workers and a resume, which count
+    rows, a query needs an order, as by ORDER BY or sort. Parts of a source have one schema: numbers
     widen, texts may have any encoding, and other types are refused, unless the column's wish or
     dtype= settles what it becomes. A column that a part lacks is refused, unless its own wish has
     nulls=.
