@@ -2,7 +2,9 @@
 # has to pass is .ci/run, the fast tier; `make test-all` is the slow one, see CONTRIBUTING.md.
 
 PYTHON ?= python3
-VENV := .venv
+# .venv is python3's; PYTHON=python3.13 has .venv-3.13 beside it, with the versions that python/pyproject.toml gives it.
+OTHER := $(patsubst python%,%,$(notdir $(filter-out python3,$(PYTHON))))
+VENV := .venv$(addprefix -,$(OTHER))
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
@@ -347,9 +349,10 @@ $(VENV)/.bench: python/pyproject.toml $(VENV)/bin/uv
 	$(GROUP):bench
 	touch $@
 
+# Where pyenv is, it runs an interpreter that is not its own choice only by name.
 $(VENV)/bin/uv:
-	$(PYTHON) -m venv $(VENV)
+	$(addprefix PYENV_VERSION=,$(OTHER)) $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 
 clean:
-	rm -rf $(VENV) target
+	rm -rf .venv .venv-* target
