@@ -9,10 +9,10 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
-.PHONY: demo test test-rust test-python test-all test-neighbours test-conformance conformance-state test-engines models lint lint-engines \
-	lint-workflows slow-parts release-check types compatibility cases notebooks bench profile count count-update docs site \
-	site-test drawings wheel package dist-check api \
-	free-threaded free-threaded-test supply advisories msrv msrv-check arrow-next semver coverage fuzz sanitize sanitize-changed build clean
+.PHONY: demo test test-rust test-python test-all test-neighbours test-heavy test-newer test-conformance conformance-state test-engines \
+	models lint lint-engines lint-workflows slow-parts release-check types compatibility cases notebooks bench profile count \
+	count-update docs site site-test drawings wheel package dist-check api free-threaded free-threaded-test supply advisories \
+	msrv msrv-check arrow-next semver coverage fuzz sanitize sanitize-changed build clean
 .DELETE_ON_ERROR:
 
 # Converts Arrow columns to tensors and back, and prints them.
@@ -24,7 +24,7 @@ test: test-rust test-python
 
 # The module src/python needs an interpreter, so it is tested from Python.
 test-rust: $(VENV)/.test models
-	cargo test --features ndarray --all-targets
+	DLPACK_INCLUDE=$$(echo $(VENV)/lib/python*/site-packages/tvm_ffi/include) cargo test --features ndarray --all-targets
 	cargo test --features ndarray --doc
 	cargo run --features ndarray --quiet --example flights
 
@@ -44,7 +44,7 @@ EXTENSION := . $(BIN)/activate && maturin develop --quiet --uv --manifest-path e
 
 # What takes longer, part by part. A part that has passed with the code as it is does not run again; docs/development/slow-tier.md
 # is written by the run, and names the last one of each.
-SLOW := test-neighbours test-engines lint-engines sanitize-miri-lib sanitize-miri-tests sanitize-miri-docs \
+SLOW := test-neighbours test-newer test-engines lint-engines sanitize-miri-lib sanitize-miri-tests sanitize-miri-docs \
 	sanitize-address sanitize-thread sanitize-valgrind fuzz count free-threaded-test coverage supply msrv arrow-next \
 	package site-test test-conformance
 test-all:
@@ -59,21 +59,28 @@ release-check:
 	$(PYTHON) .ci/slow.py check $(SLOW)
 
 # The whole Python suite, other people's implementations in Rust, the examples of src/python, which link with the
-# interpreter, and a network of candle that is to learn. PaddlePaddle and
-# TensorFlow one after the other; the report of `python -m arrow_dlpack` has both in one process of its own.
-test-neighbours: $(VENV)/.heavy build
+# interpreter, and a network of candle that is to learn.
+test-neighbours: test-heavy
 	cargo test --package arrow-dlpack-neighbours
 	cargo test --all-features --doc python::
 	cargo run --quiet --package arrow-dlpack-example-candle
+
+# PaddlePaddle and TensorFlow one after the other; the report of `python -m arrow_dlpack` has both in one process of its own.
+test-heavy: $(VENV)/.heavy build
 	$(EXTENSION)
 	LEFT_OUT=tensorflow $(PYTEST) python/tests
 	LEFT_OUT=paddle $(PYTEST) python/tests/test_neighbours.py
 	$(PYTEST) python/tests/test_first_aid.py
 
+# The whole Python suite with the versions that the oldest Python cannot have.
+NEWER := python3.13
+test-newer:
+	$(MAKE) test-heavy PYTHON=$(NEWER)
+
 OURS := .ci python examples benches conformance data fuzz
 lint: $(VENV)/.test lint-workflows
-	$(PYTHON) .ci/slow.py warn $(SLOW)
-	$(PYTHON) .ci/imports.py
+	$(BIN)/python .ci/slow.py warn $(SLOW)
+	$(BIN)/python .ci/imports.py
 	cargo fmt --all --check
 	cargo clippy --workspace --exclude arrow-dlpack-datafusion --exclude arrow-dlpack-datafusion-benches \
 		--all-targets --all-features -- --deny warnings
