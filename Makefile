@@ -8,6 +8,8 @@ VENV := .venv$(addprefix -,$(OTHER))
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
+# For abi3 modules, which are for every Python: Cargo would build them again for another one, were it told which it is.
+MATURIN := . $(BIN)/activate && PYO3_NO_PYTHON=1 maturin
 
 .PHONY: demo test test-rust test-python test-all test-neighbours test-heavy test-newer test-conformance conformance-state test-engines \
 	models lint lint-engines lint-workflows slow-parts release-check types compatibility cases notebooks bench profile count \
@@ -40,7 +42,7 @@ test-python: $(VENV)/.test build
 	$(EXTENSION)
 	LEFT_OUT=paddle,tensorflow,lance,deltalake,moto $(PYTEST) python/tests
 
-EXTENSION := . $(BIN)/activate && maturin develop --quiet --uv --manifest-path examples/extension/Cargo.toml
+EXTENSION := $(MATURIN) develop --quiet --uv --manifest-path examples/extension/Cargo.toml
 
 # What takes longer, part by part. A part that has passed with the code as it is does not run again; docs/development/slow-tier.md
 # is written by the run, and names the last one of each.
@@ -191,8 +193,7 @@ drawings:
 # The wheel that `build` installs, tried in an empty environment: nothing is built again.
 wheel: $(VENV)/.test build
 	rm -rf target/wheel
-	. $(BIN)/activate && maturin build --quiet --release --compression-level 9 \
-		--manifest-path python/Cargo.toml --out target/wheel
+	$(MATURIN) build --quiet --release --compression-level 9 --manifest-path python/Cargo.toml --out target/wheel
 	$(BIN)/python python/check_package.py target/wheel/*.whl README.md
 
 # What goes to the registries: the crate, the sdist, and the wheel, which is built from the sdist, for
@@ -330,7 +331,7 @@ target/rustup/.$(NIGHTLY):
 
 # The package as users get it, release build, installed in .venv. Cargo knows whether there is work.
 build: $(VENV)/.demo
-	. $(BIN)/activate && maturin develop --quiet --release --uv --manifest-path python/Cargo.toml
+	$(MATURIN) develop --quiet --release --uv --manifest-path python/Cargo.toml
 
 $(VENV)/.test: python/pyproject.toml $(VENV)/bin/uv
 	$(GROUP):test
