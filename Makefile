@@ -8,8 +8,9 @@ VENV := .venv$(addprefix -,$(OTHER))
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
-# For abi3 modules, which are for every Python: Cargo would build them again for another one, were it told which it is.
-MATURIN := . $(BIN)/activate && PYO3_NO_PYTHON=1 maturin
+# For abi3 modules, which are for every Python: maturin's own file says the same for each, under a name for each, so that
+# Cargo would build all of it again for another one.
+MATURIN := . $(BIN)/activate && PYO3_CONFIG_FILE=$(abspath python/abi3.cfg) maturin
 
 .PHONY: demo test test-rust test-python test-all test-neighbours test-heavy test-newer test-conformance conformance-state test-engines \
 	models lint lint-engines lint-workflows slow-parts release-check types compatibility cases notebooks bench profile count \
