@@ -212,6 +212,26 @@ def test_no_signal_is_lost_in_a_long_conversion():
     assert done.returncode == 0, done.stderr
 
 
+def test_an_interrupt_of_an_import_is_no_lack_of_the_module():
+    """The first conversion of a table imports a module of ours."""
+    done = run(
+        "import sys\n"
+        "import arrow_dlpack, pyarrow as pa\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        raise KeyboardInterrupt(name)\n"
+        "table = pa.table({'a': [1]})\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "try:\n"
+        "    arrow_dlpack.to_tensor(table)\n"
+        "except KeyboardInterrupt as error:\n"
+        "    print(error)\n"
+        "sys.meta_path.pop(0)\n"
+        "print(arrow_dlpack.to_tensor(table).shape)\n"
+    )
+    assert done.stdout == "arrow_dlpack._frames\n(1, 1)\n", done.stderr
+
+
 @pytest.mark.parametrize("threads", [1, 8])
 @pytest.mark.parametrize("mebibytes", [60, 90, 140, 300])
 def test_rows_that_are_longer_than_memory_are_an_error_or_a_result(threads, mebibytes):
