@@ -2,15 +2,20 @@
 # has to pass is .ci/run, the fast tier; `make test-all` is the slow one, see CONTRIBUTING.md.
 
 PYTHON ?= python3
-VENV := .venv
+# .venv is python3's; PYTHON=python3.13 has .venv-3.13 beside it, with the versions that python/pyproject.toml gives it.
+OTHER := $(patsubst python%,%,$(notdir $(filter-out python3,$(PYTHON))))
+VENV := .venv$(addprefix -,$(OTHER))
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
+# For abi3 modules, which are for every Python: maturin's own file says the same for each, under a name for each, so that
+# Cargo would build all of it again for another one.
+MATURIN := . $(BIN)/activate && PYO3_CONFIG_FILE=$(abspath python/abi3.cfg) maturin
 
-.PHONY: demo test test-rust test-python test-all test-neighbours test-conformance conformance-state test-engines models lint lint-engines \
-	lint-workflows slow-parts release-check types compatibility cases notebooks bench profile count count-update docs site \
-	site-test drawings wheel package dist-check api \
-	free-threaded free-threaded-test supply advisories msrv msrv-check arrow-next semver coverage fuzz sanitize sanitize-changed build clean
+.PHONY: demo test test-rust test-python test-all test-neighbours test-heavy test-newer test-conformance conformance-state test-engines \
+	models lint lint-engines lint-workflows slow-parts release-check types compatibility cases notebooks bench profile count \
+	count-update docs site site-test drawings wheel package dist-check api free-threaded free-threaded-test supply advisories \
+	msrv msrv-check arrow-next semver coverage fuzz sanitize sanitize-changed build clean
 .DELETE_ON_ERROR:
 
 # Converts Arrow columns to tensors and back, and prints them.
@@ -22,7 +27,7 @@ test: test-rust test-python
 
 # The module src/python needs an interpreter, so it is tested from Python.
 test-rust: $(VENV)/.test models
-	cargo test --features ndarray --all-targets
+	DLPACK_INCLUDE=$$(echo $(VENV)/lib/python*/site-packages/tvm_ffi/include) cargo test --features ndarray --all-targets
 	cargo test --features ndarray --doc
 	cargo run --features ndarray --quiet --example flights
 
@@ -38,11 +43,11 @@ test-python: $(VENV)/.test build
 	$(EXTENSION)
 	LEFT_OUT=paddle,tensorflow,lance,deltalake,moto $(PYTEST) python/tests
 
-EXTENSION := . $(BIN)/activate && maturin develop --quiet --uv --manifest-path examples/extension/Cargo.toml
+EXTENSION := $(MATURIN) develop --quiet --uv --manifest-path examples/extension/Cargo.toml
 
 # What takes longer, part by part. A part that has passed with the code as it is does not run again; docs/development/slow-tier.md
 # is written by the run, and names the last one of each.
-SLOW := test-neighbours test-engines lint-engines sanitize-miri-lib sanitize-miri-tests sanitize-miri-docs \
+SLOW := test-neighbours test-newer test-engines lint-engines sanitize-miri-lib sanitize-miri-tests sanitize-miri-docs \
 	sanitize-address sanitize-thread sanitize-valgrind fuzz count free-threaded-test coverage supply msrv arrow-next \
 	package site-test test-conformance
 test-all:
@@ -57,21 +62,28 @@ release-check:
 	$(PYTHON) .ci/slow.py check $(SLOW)
 
 # The whole Python suite, other people's implementations in Rust, the examples of src/python, which link with the
-# interpreter, and a network of candle that is to learn. PaddlePaddle and
-# TensorFlow one after the other; the report of `python -m arrow_dlpack` has both in one process of its own.
-test-neighbours: $(VENV)/.heavy build
+# interpreter, and a network of candle that is to learn.
+test-neighbours: test-heavy
 	cargo test --package arrow-dlpack-neighbours
 	cargo test --all-features --doc python::
 	cargo run --quiet --package arrow-dlpack-example-candle
+
+# PaddlePaddle and TensorFlow one after the other; the report of `python -m arrow_dlpack` has both in one process of its own.
+test-heavy: $(VENV)/.heavy build
 	$(EXTENSION)
 	LEFT_OUT=tensorflow $(PYTEST) python/tests
 	LEFT_OUT=paddle $(PYTEST) python/tests/test_neighbours.py
 	$(PYTEST) python/tests/test_first_aid.py
 
+# The whole Python suite with the versions that the oldest Python cannot have.
+NEWER := python3.13
+test-newer:
+	$(MAKE) test-heavy PYTHON=$(NEWER)
+
 OURS := .ci python examples benches conformance data fuzz
 lint: $(VENV)/.test lint-workflows
-	$(PYTHON) .ci/slow.py warn $(SLOW)
-	$(PYTHON) .ci/imports.py
+	$(BIN)/python .ci/slow.py warn $(SLOW)
+	$(BIN)/python .ci/imports.py
 	cargo fmt --all --check
 	cargo clippy --workspace --exclude arrow-dlpack-datafusion --exclude arrow-dlpack-datafusion-benches \
 		--all-targets --all-features -- --deny warnings
@@ -189,8 +201,7 @@ drawings:
 # The wheel that `build` installs, tried in an empty environment: nothing is built again.
 wheel: $(VENV)/.test build
 	rm -rf target/wheel
-	. $(BIN)/activate && maturin build --quiet --release --compression-level 9 \
-		--manifest-path python/Cargo.toml --out target/wheel
+	$(MATURIN) build --quiet --release --compression-level 9 --manifest-path python/Cargo.toml --out target/wheel
 	$(BIN)/python python/check_package.py target/wheel/*.whl README.md
 
 # What goes to the registries: the crate, the sdist, and the wheel, which is built from the sdist, for
@@ -328,7 +339,7 @@ target/rustup/.$(NIGHTLY):
 
 # The package as users get it, release build, installed in .venv. Cargo knows whether there is work.
 build: $(VENV)/.demo
-	. $(BIN)/activate && maturin develop --quiet --release --uv --manifest-path python/Cargo.toml
+	$(MATURIN) develop --quiet --release --uv --manifest-path python/Cargo.toml
 
 $(VENV)/.test: python/pyproject.toml $(VENV)/bin/uv
 	$(GROUP):test
@@ -354,9 +365,10 @@ $(VENV)/.bench: python/pyproject.toml $(VENV)/bin/uv
 	$(GROUP):bench
 	touch $@
 
+# Where pyenv is, it runs an interpreter that is not its own choice only by name.
 $(VENV)/bin/uv:
-	$(PYTHON) -m venv $(VENV)
+	$(addprefix PYENV_VERSION=,$(OTHER)) $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 
 clean:
-	rm -rf $(VENV) target
+	rm -rf .venv .venv-* target

@@ -88,8 +88,9 @@ def to_numpy() -> Callable[[Tensor], Any]:
     def take(tensor: Tensor) -> Any:
         try:
             return from_dlpack(tensor)
-        except RuntimeError:
-            # NumPy's DLPack has no dtypes of ml_dtypes, such as bfloat16.
+        except (BufferError, RuntimeError):
+            # NumPy's DLPack has no dtypes of ml_dtypes, such as bfloat16, but those that are
+            # registered with it. It is a BufferError since NumPy 2.5.
             return asarray(tensor)
 
     return take

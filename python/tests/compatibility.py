@@ -2,15 +2,19 @@
 
     python python/tests/compatibility.py
 
-neighbours.json is the record; test_neighbours.py fails when a neighbour does something else.
+The record is neighbours/, with a file for each Python that has versions of its own. This writes the
+file of the Python that runs it, and the page of all. test_neighbours.py fails when a neighbour does
+something else.
 """
 
 import gc
 import json
 import os
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 # Before anyone imports them, as in conftest.py.
 os.environ["JAX_ENABLE_X64"] = "1"
@@ -22,7 +26,7 @@ from consumers import asks, of_consumer
 from frameworks import DTYPES
 from producers import hands_out, of_producer
 
-RECORD = Path(__file__).with_name("neighbours.json")
+RECORDS = Path(__file__).with_name("neighbours")
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "compatibility.md"
 README = ROOT / "README.md"
@@ -86,14 +90,30 @@ def write(record: dict) -> None:
     lines = of_outcomes(
         record, lambda node: {key: ", ".join(cases) for key, cases in grouped(node).items()}
     )
-    RECORD.write_text(json.dumps(lines, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    text = json.dumps(lines, indent=2, ensure_ascii=False)
+    (RECORDS / f"{python}.json").write_text(text + "\n", "utf-8")
 
 
-def read() -> dict:
-    return of_outcomes(
-        json.loads(RECORD.read_text("utf-8")),
-        lambda node: {case: key for key, cases in node.items() for case in cases.split(", ")},
-    )
+def read() -> dict[str, dict]:
+    """The record of each Python, the oldest first."""
+    paths = sorted(RECORDS.glob("*.json"), key=lambda path: int(path.stem.partition(".")[2]))
+    return {
+        path.stem: of_outcomes(
+            json.loads(path.read_text("utf-8")),
+            lambda node: {case: key for key, cases in node.items() for case in cases.split(", ")},
+        )
+        for path in paths
+    }
+
+
+def of_this_stack(records: dict[str, dict]) -> dict:
+    """The record with the NumPy that is here: 3.14t has the versions of 3.11."""
+    here = TENSOR_LIBRARIES["numpy"].version()
+    for record in records.values():
+        if record["consumers"]["numpy"]["version"] == here:
+            return record
+    raise SystemExit(f"no record has NumPy {here}: `make compatibility PYTHON=...` makes one")
 
 
 # --- the page ------------------------------------------------------------------------------------
@@ -209,36 +229,93 @@ def refusals(entries: dict[str, dict[str, str]], cases: Iterable[str]) -> list[s
     return ["<details><summary>Why not, in their own words</summary>", "", *lines, "", "</details>"]
 
 
-def tensor_table(entries: dict[str, dict], title: str, protocol: str, columns: dict) -> list[str]:
+class Variant(NamedTuple):
+    """A library on those Pythons on which it does the same, with its version on each."""
+
+    name: str
+    label: str
+    versions: dict[str, str]
+    entry: dict
+
+    def cells(self, records: dict[str, dict], notes: str = "") -> list[str]:
+        return [self.name + notes, *(self.versions.get(python, "") for python in records)]
+
+
+def variants(records: dict[str, dict], section: str, trait: Callable) -> list[Variant]:
+    """Each library once, or several times where a version differs from another in this trait."""
+    found = []
+    for name in dict.fromkeys(name for record in records.values() for name in record[section]):
+        of_trait = {}
+        for python, record in records.items():
+            entry = record[section][name]
+            label = f"{name} {entry['version']}"
+            key = json.dumps(trait(entry), sort_keys=True)
+            of_trait.setdefault(key, Variant(name, label, {}, entry))
+            of_trait[key].versions[python] = entry["version"]
+        several = len(of_trait) > 1
+        found += [way if several else way._replace(label=name) for way in of_trait.values()]
+    return found
+
+
+def in_the_table(entry: dict) -> object:
+    """Not how it words its errors."""
+    kinds = of_outcomes(entry, lambda node: {case: kind(text) for case, text in node.items()})
+    return {key: value for key, value in kinds.items() if key != "version"}
+
+
+def in_words(entry: dict) -> object:
+    """Not which form of the protocol it has."""
+    return {key: value for key, value in entry.items() if isinstance(value, dict)}
+
+
+def header(title: str, records: dict[str, dict], *columns: str) -> list[str]:
+    return [title, *(f"Python {python}" for python in records), *columns]
+
+
+def tensor_table(
+    records: dict[str, dict], section: str, title: str, protocol: str, columns: dict
+) -> list[str]:
     notes, rows = Notes(), []
-    for name, entry in entries.items():
-        outcomes = entry["outcomes"]
-        first = f"{name} {entry['version']}{faults(name, outcomes, notes)}"
-        cells = [cell(name, outcomes, cases, notes) for cases in columns.values()]
-        rows.append([first, entry[protocol], *cells])
-    cases = [case for cases in columns.values() for case in cases]
-    why = refusals({name: entry["outcomes"] for name, entry in entries.items()}, cases)
-    return [*table([title, protocol, *columns], rows), "", *notes.lines(), "", *why]
+    for library in variants(records, section, in_the_table):
+        outcomes = library.entry["outcomes"]
+        first = library.cells(records, faults(library.label, outcomes, notes))
+        cells = [cell(library.label, outcomes, cases, notes) for cases in columns.values()]
+        rows.append([*first, library.entry[protocol], *cells])
+    worded = variants(records, section, in_words)
+    why = refusals(
+        {library.label: library.entry["outcomes"] for library in worded},
+        [case for cases in columns.values() for case in cases],
+    )
+    head = header(title, records, protocol, *columns)
+    return [*table(head, rows), "", *notes.lines(), "", *why]
 
 
-def arrow_table(entries: dict[str, dict]) -> list[str]:
-    notes, rows, outcomes = Notes(), [], {}
-    for name, entry in entries.items():
-        forms = {form: entry.get(form, {}) for form in ARROW_COLUMNS}
-        cells = [cell(name, dtypes, DTYPES, notes) for dtypes in forms.values()]
-        rows.append([f"{name} {entry['version']}", *cells])
-        outcomes |= {f"{name} {form}": dtypes for form, dtypes in forms.items()}
+def arrow_table(records: dict[str, dict]) -> list[str]:
+    notes, rows = Notes(), []
+    for library in variants(records, "arrow", in_the_table):
+        forms = [library.entry.get(form, {}) for form in ARROW_COLUMNS]
+        cells = [cell(library.label, dtypes, DTYPES, notes) for dtypes in forms]
+        rows.append([*library.cells(records), *cells])
+    outcomes = {
+        f"{library.label} {form}": library.entry.get(form, {})
+        for library in variants(records, "arrow", in_words)
+        for form in ARROW_COLUMNS
+    }
     why = refusals(outcomes, DTYPES)
-    return [*table(["Arrow library", *ARROW_COLUMNS], rows), "", *notes.lines(), "", *why]
+    head = header("Arrow library", records, *ARROW_COLUMNS)
+    return [*table(head, rows), "", *notes.lines(), "", *why]
 
 
 TEXT = """\
-<!-- made by `make compatibility` from python/tests/neighbours.json -->
+<!-- made by `make compatibility` from python/tests/neighbours -->
 
 # Compatibility
 
-Measured: `make test` does all of this again, for paddle and tensorflow `make test-neighbours`, and
-fails where a cell is not true.
+Measured with two sets of versions: those of the oldest Python that the package takes, and newer
+ones, of which NumPy and JAX need a newer Python. `make test` does all of this again with the first,
+`make test PYTHON=python3.13` with the second, for paddle and tensorflow `make test-neighbours` and
+`make test-newer`, and fails where a cell is not true. A library has two rows where its versions
+differ in what they do.
 
 | cell | it means |
 | --- | --- |
@@ -261,6 +338,9 @@ says what happens when the library writes to what it made of Arrow's memory.
 
 {consumers}
 
+From 2.5 on, NumPy takes and hands out bfloat16 and float8 too, zero-copy, once they are registered
+with `numpy.dtypes.register_dlpack_dtype`, which ml_dtypes 0.6 does not do.
+
 ## Tensors to Arrow
 
 A column becomes an Arrow array, the others a `Tensor`. "Every other" is a view of every second
@@ -278,11 +358,11 @@ the library's own tensors arrive as read-only.
 """
 
 
-def page(record: dict) -> str:
+def page(records: dict[str, dict]) -> str:
     tables = {
-        "consumers": tensor_table(record["consumers"], "taken by", "asks for", CONSUMER_COLUMNS),
-        "producers": tensor_table(record["producers"], "made by", "hands out", PRODUCER_COLUMNS),
-        "arrow": arrow_table(record["arrow"]),
+        "consumers": tensor_table(records, "consumers", "taken by", "asks for", CONSUMER_COLUMNS),
+        "producers": tensor_table(records, "producers", "made by", "hands out", PRODUCER_COLUMNS),
+        "arrow": arrow_table(records),
     }
     return TEXT.format_map({key: "\n".join(lines) for key, lines in tables.items()})
 
@@ -333,7 +413,7 @@ def grid(record: dict) -> str:
 def write_grid() -> None:
     text = README.read_text("utf-8")
     before, after = text.split(BEGIN)[0], text.split(END)[1]
-    README.write_text(before + grid(read()) + after, "utf-8")
+    README.write_text(before + grid([*read().values()][-1]) + after, "utf-8")
 
 
 def main() -> None:

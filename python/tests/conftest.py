@@ -23,6 +23,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 
 import hostile
 import pytest
+import skips
 from arrow_dlpack import _core
 from hypothesis import settings
 
@@ -88,6 +89,29 @@ def pytest_collection_modifyitems(config, items):
     if out := [item for item in items if is_of_one(item)]:
         config.hook.pytest_deselected(items=out)
         items[:] = [item for item in items if not is_of_one(item)]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Fails what is skipped and is not in skipped.toml, and what is there and was not skipped."""
+    report = yield
+    reason = report.longrepr[2].removeprefix("Skipped: ") if report.skipped else None
+    is_left_out = LEFT_OUT and reason is not None and reason.endswith("was left out")
+    if report.skipped or (report.when == "call" and report.passed):
+        test = f"{item.path.name}::{item.nodeid.partition('::')[2]}"
+        complaint = None if is_left_out else skips.complaint(test, reason, skips.PLACES)
+        if complaint:
+            report.outcome, report.longrepr = "failed", complaint
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report():
+    """Fails a file that is skipped as a whole."""
+    report = yield
+    if report.skipped:
+        report.outcome, report.longrepr = "failed", f"all of it is {report.longrepr[2]}"
+    return report
 
 
 def open_tensors(expected=None):

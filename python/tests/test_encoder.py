@@ -685,7 +685,11 @@ def nested(levels):
         (changed(columns=[of_words([{"uuid": "x"}])]), 'column "text": badly formed'),
         (changed(columns=[of_words([{"time": None}])]), 'column "text": fromisoformat'),
         (changed(columns=[of_words([{"date": "2020-01-32"}])]), 'column "text": day'),
-        (changed(columns=[of_words(nested(600))]), "nested too deep"),
+        # Until CPython 3.11 the parser of JSON counts its levels as calls, which may be 1000.
+        (
+            changed(columns=[of_words(nested(600))]),
+            "nested too deep" if sys.version_info < (3, 12) else "single values",
+        ),
         (changed(columns=[{"name": "text", "becomes": "Cast"}]), "other members"),
         (changed(columns=[{"name": "text", "becomes": "Eval", "with": {}}]), "unknown"),
         (changed(columns=[{"name": "text", "becomes": "Pad", "with": {}}]), "other members"),

@@ -159,10 +159,12 @@ def ipc_file(path, table):
 def test_extension_types_of_views_are_filtered_mixed_and_resumed(
     form, stored, of, labelled, tmp_path
 ):
-    if (stored, of) == ("structs", "in a list") and form in ("files", "dataset"):
-        pytest.skip("pyarrow 26 writes no such Parquet file")
     column = OF_STORAGE[of](labelled, STORED[stored])
     table = pa.table({"x": range(4), "c": column})
+    if (stored, of) == ("structs", "in a list") and form in ("files", "dataset"):
+        with pytest.raises(pa.ArrowNotImplementedError, match="Slicing .* StringView"):
+            parquet_file(tmp_path / "x.parquet", table)  # pyarrow 26 writes no such file
+        return
     source = {
         "table": lambda: table,
         "list": lambda: table.to_batches(max_chunksize=2),

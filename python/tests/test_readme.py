@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import arrow_dlpack
-import jax
+import mlx.core
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -85,7 +85,7 @@ BOOLS = pa.array([True, False])
 WHEN = pa.array([0, 1], pa.timestamp("us"))
 SIXTEEN = torch.ones(3, dtype=torch.bfloat16)
 VALUES = np.arange(3.0)
-FROM_JAX = jax.numpy.arange(3.0)
+FROM_MLX = mlx.core.arange(3.0)
 
 
 def address(x) -> int:
@@ -172,10 +172,10 @@ DIFFERENCES = {
         lambda: pa.Array.from_dlpack(SIXTEEN),
         lambda: pl.from_torch(SIXTEEN),
     ),
-    "tensors of the legacy protocol (JAX)": (
-        FROM_JAX,
-        lambda: pa.array(from_dlpack(FROM_JAX)),
-        lambda: pa.Array.from_dlpack(FROM_JAX),
+    "tensors of the legacy protocol (MLX)": (
+        FROM_MLX,
+        lambda: pa.array(from_dlpack(FROM_MLX)),
+        lambda: pa.Array.from_dlpack(FROM_MLX),
         None,
     ),
 }

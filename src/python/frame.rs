@@ -6,6 +6,7 @@
 
 use std::iter;
 
+use pyo3::exceptions::{PyAttributeError, PyImportError};
 use pyo3::{prelude::*, sync::PyOnceLock};
 
 use super::numpy::buffer_import::buffer;
@@ -25,9 +26,13 @@ pub(super) fn matrix(
     if class_has(object, array) != Some(false) {
         return Ok(None);
     }
-    // Another package's extension may have no module of ours beside it.
-    let Ok(function) = NUMBERS.import(py, "arrow_dlpack._frames", "numbers") else {
-        return Ok(None);
+    let function = match NUMBERS.import(py, "arrow_dlpack._frames", "numbers") {
+        Ok(function) => function,
+        // Another package's extension may have no module of ours beside it, or that of an older version.
+        Err(error) if error.is_instance_of::<PyImportError>(py) => return Ok(None),
+        Err(error) if error.is_instance_of::<PyAttributeError>(py) => return Ok(None),
+        // A signal's, which came in between.
+        Err(error) => return Err(error),
     };
     let numbers = function.call1((object, wanted, options.nulls == NullPolicy::Nan))?;
     if numbers.is_none() {
