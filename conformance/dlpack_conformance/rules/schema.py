@@ -333,7 +333,7 @@ def release_set(lib: Library) -> None:
 @rule("AR117", "should", "CDataInterface, Record batches", "pc")
 def record_batch_metadata(lib: Library) -> None:
     """A record batch's metadata are those of the top-level struct."""
-    metadata = ((b"key", b"value"),)
+    metadata = ((b"a key", b"value"),)
     child = Field("i", "x", metadata=metadata)
     field = Field("+s", children=(child,), flags=0, metadata=metadata)
     try:

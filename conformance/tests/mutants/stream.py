@@ -475,7 +475,7 @@ def no_chunks_are_a_failure(right, self, stream, out):
     return right(self, stream, out)
 
 
-@get_schema("AR319")
+@get_schema("AR319", **alike("AR306", "the schema is another one after the last chunk"))
 def no_chunks_have_no_columns(right, self, stream, out):
     if not self.left and self.message is None:
         self.field = dataclasses.replace(self.field, children=())
