@@ -18,13 +18,15 @@ from ctypes import (
     py_object,
 )
 
+import system
+
 LEGACY, VERSIONED = b"dltensor", b"dltensor_versioned"
 CPU, CUDA, CUDA_HOST = 1, 2, 3
 INT, UINT, FLOAT, OPAQUE, BFLOAT, COMPLEX, BOOL = range(7)
 READ_ONLY, IS_COPIED, PADDED = 1, 2, 4
 
 # Functions of these tests alone: dill sets other types on those of ctypes.pythonapi.
-pythonapi = ctypes.PyDLL(None)
+pythonapi = system.interpreter()
 new_capsule = pythonapi.PyCapsule_New
 new_capsule.restype, new_capsule.argtypes = py_object, [c_void_p, c_char_p, c_void_p]
 capsule_pointer = pythonapi.PyCapsule_GetPointer
@@ -82,8 +84,7 @@ def before_guard_page(size):
     pages = mmap.mmap(-1, 2 * page)
     PAGES.append(pages)
     guard = ctypes.addressof(ctypes.c_char.from_buffer(pages)) + page
-    libc = ctypes.CDLL(None, use_errno=True)
-    assert libc.mprotect(c_void_p(guard), ctypes.c_size_t(page), 0) == 0, ctypes.get_errno()
+    system.forbid_access(guard, page)
     return guard - size
 
 
