@@ -21,7 +21,9 @@ needs_cxa_atexit = pytest.mark.skipif(
 
 def interpreter():
     """Functions of the C API whose argument types are the caller's own."""
-    return ctypes.PyDLL(None, handle=sys.dllhandle) if WINDOWS else ctypes.PyDLL(None)
+    if WINDOWS:
+        return ctypes.PyDLL("the interpreter", handle=sys.dllhandle)
+    return ctypes.PyDLL(None)
 
 
 def forbid_access(address, length):
