@@ -3,6 +3,7 @@
 import ctypes
 import importlib.util
 import os
+import signal
 import sys
 
 import pytest
@@ -36,6 +37,14 @@ def forbid_access(address, length):
     else:
         libc = ctypes.CDLL(None, use_errno=True)
         assert libc.mprotect(address, length, 0) == 0, ctypes.get_errno()
+
+
+def interrupt():
+    """As Ctrl-C, from any thread. On Windows os.kill would end the process."""
+    if WINDOWS:
+        signal.raise_signal(signal.SIGINT)
+    else:
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def call_on_a_thread_of_c(function, argument, stack=None):
