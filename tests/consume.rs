@@ -514,11 +514,12 @@ fn strides_that_reach_out_of_the_address_space_are_rejected() {
     // Each half would fit, but not both.
     let half = i64::MAX - 100;
     let both = Producer::bytes(DLDataType::INT8, &[], &[2, 2], &[half, -half]);
-    let both = Producer { data: Data::Address(1 << 63), ..both };
+    let both = Producer { data: Data::Address(1 << (usize::BITS - 1)), ..both };
     is_rejected(&both, &Error::Overflow("address range"));
 }
 
 #[test]
+#[cfg(target_pointer_width = "64")]
 #[cfg_attr(miri, ignore = "Miri gives up where an allocator says no")]
 fn a_huge_broadcast_is_an_error_at_once() {
     let huge =
