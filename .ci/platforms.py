@@ -39,7 +39,7 @@ CORE = """
     round_trips tables
 """
 #: A pool of processes, one of which waits forever in Wine.
-SPAWNS = "python/tests/test_pickle.py::test_another_process_gets_them"
+SPAWNS = "tests/test_pickle.py::test_another_process_gets_them"
 MORE = """
     arguments asdlpack batches batches_forms cases changing consumers decimals dictionaries exchange
     exotic explain ffi_import framework from_ragged gil hidden hints hostile_arrow hostile_buffers
