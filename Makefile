@@ -14,8 +14,9 @@ MATURIN := . $(BIN)/activate && PYO3_CONFIG_FILE=$(abspath python/abi3.cfg) matu
 
 .PHONY: demo test test-rust test-python test-all test-neighbours test-heavy test-newer test-conformance conformance-state test-engines \
 	models lint lint-engines lint-workflows slow-parts release-check types compatibility cases notebooks bench profile count \
-	count-update docs site site-test drawings wheel package dist-check api free-threaded free-threaded-test supply advisories \
-	msrv msrv-check arrow-next semver coverage fuzz sanitize sanitize-changed build clean
+	count-update docs site site-test drawings wheel package dist-check api wheels wheels-repeat test-windows test-aarch64 \
+	test-rust-i686 test-rust-musl test-rust-aarch64 licences free-threaded free-threaded-test supply advisories msrv msrv-check \
+	arrow-next semver coverage fuzz sanitize sanitize-changed build clean
 .DELETE_ON_ERROR:
 
 # Converts Arrow columns to tensors and back, and prints them.
@@ -49,7 +50,8 @@ EXTENSION := $(MATURIN) develop --quiet --uv --manifest-path examples/extension/
 # is written by the run, and names the last one of each.
 SLOW := test-neighbours test-newer test-engines lint-engines sanitize-miri-lib sanitize-miri-tests sanitize-miri-docs \
 	sanitize-address sanitize-thread sanitize-valgrind fuzz count free-threaded-test coverage supply msrv arrow-next \
-	package site-test test-conformance
+	package site-test test-conformance wheels wheels-repeat test-windows test-aarch64 \
+	test-rust-i686 test-rust-musl test-rust-aarch64
 test-all:
 	$(PYTHON) .ci/slow.py run $(SLOW)
 
@@ -232,6 +234,26 @@ $(RELEASE)/.made: python/pyproject.toml $(VENV)/bin/uv
 	$(BIN)/uv pip install --quiet --python $(RELEASE) --group python/pyproject.toml:release
 	touch $@
 
+# Every wheel of a release, for all platforms, built here and looked at: docs/development/wheels.md has the table. One alone:
+# make wheels WHEELS=musl-x86_64. And two builds of one, in two folders, which have to be the same to the last byte.
+WHEELS :=
+wheels: $(RELEASE)/.made
+	$(RELEASE)/bin/python .ci/wheels.py build $(WHEELS)
+	$(RELEASE)/bin/python .ci/wheels.py table
+
+wheels-repeat: $(RELEASE)/.made
+	$(RELEASE)/bin/python .ci/wheels.py repeat
+
+# A wheel of those on Windows' Python, by Wine, and on an arm64 one, by qemu; and the tests of Rust for other machines and
+# another C library. What they need by apt they name; the rest they fetch. SKIPS=write accepts what is skipped.
+EMULATED := PATH="$(abspath $(BIN)):$$PATH" $(RELEASE)/bin/python .ci/platforms.py
+test-windows test-aarch64 test-rust-i686 test-rust-musl test-rust-aarch64: $(RELEASE)/.made $(VENV)/.test
+	$(EMULATED) $(@:test-%=%)
+
+# What the wheels have of other people's: python/LICENSE-THIRD-PARTY. `make supply` compares it.
+licences:
+	$(PYTHON) .ci/licences.py
+
 # The wheel for free-threaded interpreters, which have no stable ABI. It takes none to build: PyO3 reads
 # what it would ask one from the .cfg file.
 free-threaded: $(VENV)/.test
@@ -275,6 +297,7 @@ $(MACHETE) $(SEMVER):
 # Our dependencies: licences, sources, versions, and whether each is used.
 supply: $(DENY) $(MACHETE)
 	$(DENY) check licenses bans sources
+	$(PYTHON) .ci/licences.py check
 	$(MACHETE)
 
 # The same against the RustSec database, from the network.

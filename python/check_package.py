@@ -59,8 +59,9 @@ def check_contents(wheel: Path) -> None:
             require(f"arrow_dlpack/{name}" in names, f"{name} is missing")
         module = [name for name in names if re.fullmatch(r"arrow_dlpack/_core\..*(so|pyd)", name)]
         require(len(module) == 1, f"one extension module, not {module}")
-        for licence in ("LICENSE-MIT", "LICENSE-APACHE"):
+        for licence in ("LICENSE-MIT", "LICENSE-APACHE", "LICENSE-THIRD-PARTY"):
             require(any(name.endswith(licence) for name in names), f"{licence} is missing")
+        require(any("/sboms/" in name for name in names), "the SBOM is missing")
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         fields = message_from_bytes(archive.read(metadata))
     require(fields["Requires-Dist"] is None, "it depends on something")

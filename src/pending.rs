@@ -77,16 +77,46 @@ fn is_attached() -> bool {
 }
 
 /// The address of a function of the interpreter; NULL if there is none.
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 pub(crate) fn symbol(name: &CStr) -> *mut c_void {
+    /// The handle that means all loaded modules.
+    const ALL: *mut c_void = ptr::without_provenance_mut(if cfg!(target_vendor = "apple") {
+        usize::MAX - 1 // -2
+    } else {
+        0
+    });
     unsafe extern "C" {
         fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
     }
-    // SAFETY: a NULL handle means all loaded modules, and the name ends with a 0.
-    unsafe { dlsym(ptr::null_mut(), name.as_ptr()) }
+    // SAFETY: the handle is the system's own, and the name ends with a 0.
+    unsafe { dlsym(ALL, name.as_ptr()) }
 }
 
-#[cfg(not(target_os = "linux"))]
+/// Windows looks up a name in one module. That of the interpreter, python311.dll and so on, is the one that an exception of
+/// its lies in; python3.dll, which extensions link with, has the limited API only.
+#[cfg(windows)]
+pub(crate) fn symbol(name: &CStr) -> *mut c_void {
+    const FROM_ADDRESS: u32 = 4;
+    const UNCHANGED_REFCOUNT: u32 = 2;
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn GetModuleHandleExW(flags: u32, address: *const c_void, module: *mut *mut c_void) -> i32;
+        fn GetProcAddress(module: *mut c_void, name: *const c_char) -> *mut c_void;
+    }
+    let mut module = ptr::null_mut();
+    // SAFETY: the address is that of an object which is never freed, the result is written to a variable, and the name
+    // ends with a 0. The interpreter's module stays loaded.
+    unsafe {
+        let found = GetModuleHandleExW(
+            FROM_ADDRESS | UNCHANGED_REFCOUNT,
+            ffi::PyExc_BaseException.cast(),
+            &raw mut module,
+        );
+        if found == 0 { ptr::null_mut() } else { GetProcAddress(module, name.as_ptr()) }
+    }
+}
+
+#[cfg(not(any(unix, windows)))]
 pub(crate) fn symbol(_name: &CStr) -> *mut c_void {
     ptr::null_mut()
 }

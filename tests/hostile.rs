@@ -306,7 +306,7 @@ impl Draft {
 }
 
 /// An address with nothing behind it, and unmapped space around it.
-const NOWHERE: usize = 1 << 40;
+const NOWHERE: usize = 1 << (usize::BITS / 8 * 5);
 
 // The laws.
 

@@ -286,8 +286,9 @@ fn a_matrix_has_a_name_for_each_column() {
     let pair = matrix([3, 2], [2, 1], 0);
     assert_eq!(fails(&pair, &["a"]), Error::NameCount { names: 1, columns: 2 });
     assert_eq!(fails(&pair, &["b", "b"]), Error::DuplicateName("b".into()));
-    let broadcast = matrix([3, 1 << 40], [1, 0], 0);
-    assert_eq!(fails(&broadcast, &["a"]), Error::NameCount { names: 1, columns: 1 << 40 });
+    let many = 1_usize << (usize::BITS / 8 * 5);
+    let broadcast = matrix([3, many.try_into().unwrap()], [1, 0], 0);
+    assert_eq!(fails(&broadcast, &["a"]), Error::NameCount { names: 1, columns: many });
     let flat = Producer::vector(&[1i16, 2]);
     let error = fails(&flat, &["a", "b"]);
     assert_eq!(error, Error::WrongRank { what: "a matrix", expected: 2, ndim: 1 });

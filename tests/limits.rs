@@ -162,6 +162,7 @@ fn elements_that_take_one_byte_between_them_are_too_many_to_be_copied() {
 }
 
 #[test]
+#[cfg(target_pointer_width = "64")]
 fn to_explain_the_impossible_takes_no_memory() {
     let dtype = support::dtype(0, 8, 1);
     let (tensor, watch) = Producer::bytes(dtype, &[0; 8], &[1 << 60], &[0]).tensor(Abi::Versioned);
@@ -218,6 +219,7 @@ fn rows_of_no_size_can_be_any_number() {
 }
 
 #[test]
+#[cfg(target_pointer_width = "64")]
 fn rows_that_nothing_stands_behind_are_refused_at_once() {
     let runs =
         RunArray::<Int64Type>::try_new(&vec![1 << 40].into(), &Float64Array::from(vec![1.5]));

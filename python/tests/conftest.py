@@ -46,6 +46,14 @@ class LeftOut(ModuleType):
     def __call__(self, *_, **__):
         return self  # in a table at the head of a module
 
+    __getitem__ = __or__ = __call__  # as in IterableDataset[Batch], and Tensor | None
+
+    def __mro_entries__(self, _bases):
+        return ()  # of a class that a module makes of one of the library's
+
+    def __instancecheck__(self, _):
+        return False  # nothing is of a library that is not there
+
 
 class Submodules:
     """Finds every module of a library that was left out: ``import library.part``."""

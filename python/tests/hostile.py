@@ -6,6 +6,7 @@ import ctypes
 import mmap
 from ctypes import CFUNCTYPE, c_int64, c_void_p
 
+import system
 from dlpack_conformance.abi.capsule import (
     CAPSULE_DESTRUCTOR,
     PyCapsule_GetName,
@@ -66,8 +67,7 @@ def before_guard_page(size):
     pages = mmap.mmap(-1, 2 * page)
     PAGES.append(pages)
     guard = ctypes.addressof(ctypes.c_char.from_buffer(pages)) + page
-    libc = ctypes.CDLL(None, use_errno=True)
-    assert libc.mprotect(c_void_p(guard), ctypes.c_size_t(page), 0) == 0, ctypes.get_errno()
+    system.forbid_access(guard, page)
     return guard - size
 
 

@@ -15,6 +15,7 @@ import hostile
 import numpy as np
 import pyarrow as pa
 import pytest
+import system
 import torch
 from arrow_dlpack import Array, Tensor, UnsupportedError, asdlpack
 from dlpack_conformance.abi.capsule import PyCapsule_GetPointer, PyCapsule_SetName
@@ -457,21 +458,13 @@ def managed(tensor):
     return pointer, DLManagedTensorVersioned.from_address(pointer).deleter
 
 
-def call_on_a_thread_of_c(deleter, pointer):
-    c = ctypes.CDLL(None)
-    thread = ctypes.c_ulong()
-    arguments = ctypes.c_void_p(deleter), ctypes.c_void_p(pointer)
-    assert c.pthread_create(ctypes.byref(thread), None, *arguments) == 0
-    assert c.pthread_join(thread, None) == 0
-
-
 @pytest.mark.parametrize("watched", WATCHED)
 @pytest.mark.parametrize(
     "call",
     [
         lambda deleter, pointer: ctypes.CFUNCTYPE(None, ctypes.c_void_p)(deleter)(pointer),
         lambda deleter, pointer: ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(deleter)(pointer),
-        call_on_a_thread_of_c,
+        system.call_on_a_thread_of_c,
     ],
     ids=["without the GIL", "with the GIL", "on a thread that Python has never seen"],
 )
@@ -543,6 +536,7 @@ print("done")
 """
 
 
+@system.needs_cxa_atexit
 def test_tensors_may_outlive_the_interpreter():
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-c", AT_EXIT], capture_output=True, text=True, check=False
@@ -986,7 +980,7 @@ def test_cuda_tensors_carry_the_address_to_the_consumer():
     assert (dl.data, dl.byte_offset, hostile.device_of(dl)) == (0xDEAD0000, 0, (2, 0))
     gc.collect()
     assert alive() is not None
-    call_on_a_thread_of_c(deleter, pointer)
+    system.call_on_a_thread_of_c(deleter, pointer)
     assert alive() is None
 
 

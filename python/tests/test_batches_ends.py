@@ -17,6 +17,7 @@ import hostile_arrow
 import numpy as np
 import pyarrow as pa
 import pytest
+import system
 from arrow_dlpack import _core, iter_batches
 from batch_sources import SCHEMA, Source, until
 from conftest import environment
@@ -484,6 +485,7 @@ def test_the_interpreter_ends_while_another_thread_reads():
     )
 
 
+@system.needs_resource
 def test_without_memory_for_a_thread_there_is_an_error():
     out = run(
         """

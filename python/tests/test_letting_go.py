@@ -15,6 +15,7 @@ import hostile
 import numpy as np
 import pyarrow as pa
 import pytest
+import system
 from arrow_dlpack import Array, Tensor, asdlpack, from_dlpack, iter_batches, to_tensor
 from arrow_dlpack._core import _live, _recorded_stream
 from conftest import LEFT_OUT, environment
@@ -155,13 +156,7 @@ def on_a_thread_that_python_has_never_seen(held):
         # The ninth field of struct ArrowArray.
         callback = ctypes.c_void_p.from_address(address + 8 * 8).value
     del last
-    libc = ctypes.CDLL(None)
-    attributes, thread = ctypes.create_string_buffer(64), ctypes.c_ulong()
-    assert libc.pthread_attr_init(attributes) == 0
-    assert libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(STACK)) == 0
-    routine, argument = ctypes.c_void_p(callback), ctypes.c_void_p(address)
-    assert libc.pthread_create(ctypes.byref(thread), attributes, routine, argument) == 0
-    assert libc.pthread_join(thread, None) == 0
+    system.call_on_a_thread_of_c(callback, address, STACK)
 
 
 def let_go(group):

@@ -1,7 +1,6 @@
 """How epochs of a `Loader` end: by an exception of Python code, early, by Ctrl-C."""
 
 import gc
-import os
 import signal
 import threading
 import time
@@ -10,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+import system
 from arrow_dlpack import (
     Array,
     AsArrow,
@@ -168,7 +168,7 @@ def test_ctrl_c_waits_for_no_buffer_of_a_shuffle(prefetch, transform):
     asked = []
     options = {"prefetch": prefetch, "transform": transform}
     epoch = iter(Loader(slow(asked), batch_size=5, shuffle=2000, **options))
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer = threading.Timer(0.3, system.interrupt)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         next(epoch)

@@ -5,6 +5,7 @@ import ctypes
 import multiprocessing
 import pickle
 
+import conftest  # noqa: F401 (the other process has to know what was left out, too)
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -241,6 +241,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_pointer_width = "64")]
     #[cfg_attr(miri, ignore = "Miri gives up where an allocator says no")]
     fn what_is_kept_is_freed_before_the_answer_is_no() {
         let allocator = RetainingAllocator::new();
@@ -252,6 +253,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_pointer_width = "64")]
     #[cfg_attr(miri, ignore = "Miri gives up where an allocator says no")]
     fn a_block_that_cannot_grow_stays_as_it_was() {
         let allocator = RetainingAllocator::new();

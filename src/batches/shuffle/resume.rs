@@ -126,7 +126,8 @@ mod tests {
 
     #[test]
     fn any_numbers_end_in_a_result_or_an_error() {
-        let large = [1 << 33, 1 << 40, 1 << 62, 1 << 63, usize::MAX];
+        let power = |eighths: u32, less: u32| 1_usize << (usize::BITS / 8 * eighths - less);
+        let large = [power(5, 7), power(5, 0), power(8, 2), power(8, 1), usize::MAX];
         for number in large {
             assert_eq!(resume(100, 7, (20, 5), number).unwrap(), None);
             assert_eq!(resume(0, number, (number, 5), number).unwrap(), None);
@@ -137,8 +138,8 @@ mod tests {
             assert!(positions.len() <= 40 && read <= 80);
             assert_eq!(resume(number, 7, (number, 5), 0).unwrap().unwrap().1, 0);
         }
-        for rows in [1 << 60, 1 << 62, 1 << 63, usize::MAX] {
-            for (size, least) in [(7, rows), (rows, 7), (rows, rows), (1, 1 << 60)] {
+        for rows in [power(8, 4), power(8, 2), power(8, 1), usize::MAX] {
+            for (size, least) in [(7, rows), (rows, 7), (rows, rows), (1, power(8, 4))] {
                 let error = resume(rows, size, (least, 5), 1).unwrap_err();
                 assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
             }
@@ -153,7 +154,7 @@ mod tests {
             if left > 0 { Ok(()) } else { Err(Error::Overflow("patience")) }
         });
         let task = Task { check, threads: None };
-        let found = task.run(|| resume(1 << 50, 1, (1, 5), 1 << 49));
+        let found = task.run(|| resume(usize::MAX >> 14, 1, (1, 5), usize::MAX >> 15));
         assert!(matches!(found, Err(Error::Overflow("patience"))));
     }
 

@@ -29,7 +29,7 @@ impl Random {
     }
 
     fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() >> 16).expect("64 bits") % end
+        usize::try_from(self.next() >> 33).expect("31 bits") % end
     }
 
     fn bytes(&mut self, len: usize) -> Vec<u8> {
