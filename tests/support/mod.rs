@@ -90,7 +90,7 @@ impl Abi {
 pub(crate) enum Ints {
     Null,
     Values(Vec<i64>),
-    /// The values, at an address that is not a multiple of 8.
+    /// The values, at an address that is not aligned for them: i686 has them at multiples of 4.
     Misaligned(Vec<i64>),
     /// An address with nothing behind it, which must not be read.
     Address(usize),
@@ -209,7 +209,7 @@ impl Producer {
         let mut ints = |ints: &Ints| match ints {
             Ints::Null => ptr::null_mut(),
             Ints::Values(values) => lend(values.to_byte_slice(), 0).cast(),
-            Ints::Misaligned(values) => lend(values.to_byte_slice(), 4).cast(),
+            Ints::Misaligned(values) => lend(values.to_byte_slice(), align_of::<i64>() / 2).cast(),
             Ints::Address(address) => ptr::without_provenance_mut(*address),
         };
         let (shape, strides) = (ints(&self.shape), ints(&self.strides));
