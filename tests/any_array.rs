@@ -85,6 +85,27 @@ fn leaf() -> impl Strategy<Value = Kind> {
     ])
 }
 
+/// The bytes of values of the type, which some integers are not.
+fn valued(data_type: &DataType, mut bytes: Vec<u8>) -> Vec<u8> {
+    match data_type {
+        DataType::Time32(_) => {
+            for value in bytes.chunks_exact_mut(4) {
+                let number = i32::from_ne_bytes(value.try_into().expect("four"));
+                value.copy_from_slice(&number.rem_euclid(24 * 60 * 60).to_ne_bytes());
+            }
+        }
+        DataType::Decimal64(digits, _) => {
+            for value in bytes.chunks_exact_mut(8) {
+                let number = i64::from_ne_bytes(value.try_into().expect("eight"));
+                let most = 10_i64.pow((*digits).into());
+                value.copy_from_slice(&(number % most).to_ne_bytes());
+            }
+        }
+        _ => {}
+    }
+    bytes
+}
+
 fn kind() -> impl Strategy<Value = Kind> {
     let lists = leaf().prop_recursive(3, 8, 1, |kind| {
         (kind, 0..4i32).prop_map(|(kind, size)| Kind::List(Box::new(kind), size))
@@ -153,7 +174,7 @@ impl Kind {
                     }
                     _ => random.bytes(all * width),
                 };
-                values(field.data_type().clone(), all, &bytes, validity)
+                values(field.data_type().clone(), all, &valued(field.data_type(), bytes), validity)
             }
             Self::Bits => {
                 let bits = (0..all).map(|_| random.below(2) == 0).collect::<BooleanBuffer>();
