@@ -13,13 +13,13 @@ from arrow_dlpack._doctor.libraries import ARROW_LIBRARIES, TENSOR_LIBRARIES
 from conftest import LEFT_OUT, environment
 
 
-def run(*arguments, path=None, code=0):
+def run(*arguments, path=None, env=None, code=0):
     done = subprocess.run(
         [sys.executable, "-m", "arrow_dlpack", *arguments],
         capture_output=True,
         text=True,
         check=False,
-        env=environment(path) if path else None,
+        env=environment(path) if path else env,
     )
     assert done.returncode == code, done.stderr
     return done.stdout if code == 0 else done.stderr
@@ -132,9 +132,11 @@ def test_an_unknown_name_is_an_error_that_knows_them_all():
 
 
 def test_a_library_is_checked_by_the_kit_if_it_is_there():
-    assert "pip install dlpack-conformance" in run("check", "numpy", code=2)
-    kit = Path(__file__).parents[2] / "conformance"
-    script = run("check", "numpy", "--rule", "DL101", path=kit)
+    path = os.environ["PYTHONPATH"].split(os.pathsep)
+    without = os.pathsep.join(folder for folder in path if Path(folder).name != "conformance")
+    env = os.environ | {"PYTHONPATH": without}
+    assert "pip install dlpack-conformance" in run("check", "numpy", env=env, code=2)
+    script = run("check", "numpy", "--rule", "DL101")
     assert "numpy" in script
     assert "dlpack_conformance" not in script
-    assert "which library" in run("check", path=kit, code=2)
+    assert "which library" in run("check", code=2)
