@@ -1674,7 +1674,7 @@ def test_lists_of_numbers_that_do_not_merge_are_converted_by_the_wish_that_they_
 def test_lists_that_stay_arrows_are_cast_by_part(tmp_path):
     tables = [pa.table({"x": [[1], [2, 3]]}), pa.table({"x": [[0.5]]})]
     wish, expected = {"x": AsArrow()}, [[1], [2, 3], [0.5]]
-    with pytest.raises(TypeError, match=r"in part 1: pyarrow.table\(x\).cast\(schema\)"):
+    with pytest.raises(TypeError, match="in part 1: cast one of them first"):
         list(Loader(tables, columns=wish))
     cast = [table.cast(tables[1].schema) for table in tables]
     assert values_of(cast, columns=wish) == expected

@@ -688,8 +688,9 @@ pub(super) fn placed(py: Python<'_>, place: &str, error: PyErr) -> PyErr {
         py.get_type::<PyTypeError>(),
         py.get_type::<PyValueError>(),
     ];
-    let ours = unsupported_error(py).is_ok_and(|ours| ours.is(&class));
-    if !ours && !is_of_words.iter().any(|known| known.is(&class)) {
+    let ours = [unsupported_error(py), missing_protocol_error(py)];
+    let is_ours = ours.iter().flatten().any(|ours| ours.is(&class));
+    if !is_ours && !is_of_words.iter().any(|known| known.is(&class)) {
         return error;
     }
     let placed = PyErr::from_type(class, format!("{place}: {}", error.value(py)));

@@ -276,10 +276,15 @@ def wanted(columns: Columns | None, label: str | Columns | None) -> Wanted:
     names, wishes = _names("columns", columns) if columns is not None else (None, {})
     several = [label] if isinstance(label, str) else [] if label is None else label
     labels, of_labels = _names("label", several)
-    for argument, found in ("columns", names or []), ("label", labels):
-        if twice := next((name for name, times in Counter(found).items() if times > 1), None):
-            raise KeyError(f'{argument}= names "{twice}" twice')
+    check_twice("label", labels)
     return Wanted(names, labels, wishes | of_labels)
+
+
+def check_twice(argument: str, names: Sequence[str]) -> None:
+    """Refuses a name that is there twice."""
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
+    if twice is not None:
+        raise KeyError(f'{argument}= names "{twice}" twice')
 
 
 def _names(argument: str, columns: Columns) -> tuple[list[str], dict[str, Wish]]:

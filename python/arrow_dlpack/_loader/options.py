@@ -16,7 +16,18 @@ from .._frameworks import Framework
 from .._items import items_of
 from ..typing import Dtype, Nulls
 from .calls import refusing
-from .columns import ByLength, ByTokens, Columns, Form, Wanted, check_dtype, flag, integer, wanted
+from .columns import (
+    ByLength,
+    ByTokens,
+    Columns,
+    Form,
+    Wanted,
+    check_dtype,
+    check_twice,
+    flag,
+    integer,
+    wanted,
+)
 from .readers import Made, reached
 from .schema import Query
 from .sharding import Uneven, resolved
@@ -143,6 +154,8 @@ class LoaderOptions:
         what = wanted(self.columns, self.label)
         if self.matrix:
             what.check_matrix()
+        else:
+            check_twice("columns", what.columns or ())  # a matrix may have a column twice
         self._check_together()
         own = {
             "batch_size": size,
