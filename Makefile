@@ -70,7 +70,7 @@ test-neighbours: test-heavy
 	cargo test --all-features --doc python::
 	cargo run --quiet --package arrow-dlpack-example-candle
 
-# PaddlePaddle and TensorFlow one after the other; the report of `python -m arrow_dlpack` has both in one process of its own.
+# PaddlePaddle and TensorFlow one after the other; the report of `python -m arrow_dlpack` has both in one more process.
 test-heavy: $(VENV)/.heavy build
 	$(EXTENSION)
 	LEFT_OUT=tensorflow $(PYTEST) python/tests

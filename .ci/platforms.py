@@ -249,13 +249,14 @@ def unpack_aarch64(folder: Path) -> None:
     ]
     command = ["apt-get", *map(str, apt), "download", *names]
     subprocess.run(command, cwd=packages, check=True)
+    root = folder / "debian"
     for package in packages.glob("*.deb"):
-        must("dpkg-deb", "--extract", package, folder / "root")
+        must("dpkg-deb", "--extract", package, root)
     # Processes that tests start are emulated too, because this is what sys.executable is.
     script = folder / "python"
     script.write_text(
-        f'#!/bin/sh\nexport PYTHONHOME="{folder}/root/usr"\n'
-        f'exec qemu-aarch64 -L "{folder}/root" -0 "$0" "{folder}/root/usr/bin/python3.11" "$@"\n',
+        f'#!/bin/sh\nexport PYTHONHOME="{root}/usr"\n'
+        f'exec qemu-aarch64 -L "{root}" -0 "$0" "{root}/usr/bin/python3.11" "$@"\n',
         "utf-8",
     )
     script.chmod(0o755)
@@ -284,7 +285,7 @@ def rust(name: str) -> None:
         if not (HERE / "aarch64" / "python").exists():
             unpack_aarch64(HERE / "aarch64")
         runner = f"CARGO_TARGET_{target.upper().replace('-', '_')}_RUNNER"
-        variables[runner] = f"qemu-aarch64 -L {HERE / 'aarch64' / 'root'}"
+        variables[runner] = f"qemu-aarch64 -L {HERE / 'aarch64' / 'debian'}"
     elif target.startswith("i686") and not Path("/lib/ld-linux.so.2").exists():
         sys.exit("platforms: apt-get install --no-install-recommends libc6-i386")
     command = [wheels.TOOLS / "cargo-zigbuild", "test"]

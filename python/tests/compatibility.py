@@ -2,7 +2,7 @@
 
     python python/tests/compatibility.py
 
-The record is neighbours/, with a file for each Python that has versions of its own. This writes the
+The record is neighbours/, with a file for each Python that has other versions. This writes the
 file of the Python that runs it, and the page of all. test_neighbours.py fails when a neighbour does
 something else.
 """

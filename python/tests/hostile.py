@@ -4,7 +4,7 @@ that it exports. The structures are those of the conformance kit.
 
 import ctypes
 import mmap
-from ctypes import CFUNCTYPE, c_int64, c_void_p
+from ctypes import c_int64, c_void_p
 
 import system
 from dlpack_conformance.abi.capsule import (
@@ -16,6 +16,7 @@ from dlpack_conformance.abi.capsule import (
 )
 from dlpack_conformance.abi.dlpack import (
     CPU,
+    DELETER,
     FLOAT,
     LEGACY,
     VERSIONED,
@@ -93,7 +94,7 @@ class Producer:
         self.calls = []
         self.legacy = legacy
         self.managed = self.canaries.place(DLManagedTensor if legacy else DLManagedTensorVersioned)
-        deleter = fields.pop("deleter", CFUNCTYPE(None, c_void_p)(self._delete))
+        deleter = fields.pop("deleter", DELETER(self._delete))
         has_destructor = fields.pop("destructor", False)
         self._destructor = CAPSULE_DESTRUCTOR(self._destroy) if has_destructor else None
         self._keep = [deleter]

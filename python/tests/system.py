@@ -4,7 +4,6 @@ import ctypes
 import importlib.util
 import os
 import signal
-import sys
 
 import pytest
 
@@ -18,13 +17,6 @@ needs_resource = pytest.mark.skipif(
 needs_cxa_atexit = pytest.mark.skipif(
     WINDOWS, reason="the C library calls nothing that has an argument when the process ends"
 )
-
-
-def interpreter():
-    """Functions of the C API whose argument types are the caller's own."""
-    if WINDOWS:
-        return ctypes.PyDLL("the interpreter", handle=sys.dllhandle)
-    return ctypes.PyDLL(None)
 
 
 def forbid_access(address, length):

@@ -78,7 +78,8 @@ struct Mask {
 ///
 /// # Errors
 ///
-/// As [`from_dlpack`](super::from_dlpack), except `OutOfMemory` and `NotAValue`. The tensor is released before an error is returned.
+/// As [`from_dlpack`](super::from_dlpack), except `OutOfMemory` and `NotAValue`. The tensor is released before an error
+/// is returned.
 pub fn prepare(tensor: ManagedTensor, options: &ImportOptions) -> Result<Prepared, Error> {
     Ok(Prepared { values: convert::decide(&tensor, options)?, tensor, mask: None })
 }

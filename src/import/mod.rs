@@ -69,8 +69,8 @@ pub use table::{columns, masked_record_batch, matrix, record_batch};
 /// # Errors
 ///
 /// `UnsupportedDtype`, `UnreadableDevice`; `NoRepresentation` and `CannotBecome` if the elements cannot have the
-/// requested type, and `NotAValue` if one of them is no value of it; `RowTooLarge`; `CopyForbidden` if a copy is needed and forbidden; `OutOfMemory`. The tensor is
-/// released before an error is returned.
+/// requested type, and `NotAValue` if one of them is no value of it; `RowTooLarge`; `CopyForbidden` if a copy is needed
+/// and forbidden; `OutOfMemory`. The tensor is released before an error is returned.
 pub fn from_dlpack(
     tensor: ManagedTensor,
     options: &ImportOptions,

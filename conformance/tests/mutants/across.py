@@ -1,6 +1,6 @@
 """The rules of other groups that a mutant breaks too: the same fault, seen from elsewhere.
 
-What runs of all rules found. `beside` has those of its own group, with the reasons.
+What runs of all rules found. `beside` has those of the same group, with the reasons.
 """
 
 ACROSS = {
