@@ -414,6 +414,17 @@ def test_booleans_in_bytes_and_columns_of_nulls_have_categories():
         same(made([{"b": True, "n": None}, {"b": False, "n": None}, {"b": True, "n": None}]), batch)
 
 
+def test_a_column_of_pandas_without_values_is_of_the_type_of_training():
+    frame = pd.DataFrame({"fare": [1.5, 2.5], "port": ["A", "B"]})
+    words = Categories(["A", "B"], unknown=-1, nulls=-2)
+    encoder = Loader(frame, batch_size=2, columns={"port": words}, framework="numpy").encoder()
+    rows = pd.DataFrame({"port": [np.nan, np.nan], "fare": [1.0, 2.0]})
+    assert encoder(rows)["port"].tolist() == [-2, -2]
+    for other in (pa.table({"port": [1.5, None]}), pa.table({"port": pa.array([], "float64")})):
+        with pytest.raises(TypeError, match="was .* in training"):
+            encoder(other)
+
+
 def test_views_under_nulls_are_not_looked_at():
     """polars leaves what they were in the fields of null structs."""
     frame = pl.DataFrame({"m": [{"t": "a text of more than 12 bytes"}, {"t": "b"}]})

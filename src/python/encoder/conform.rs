@@ -46,7 +46,9 @@ pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Confo
         let [own, trained] = [type_with_extension(&own), type_with_extension(&trained)];
         Misfit::Type(format!("it is {own}, and was {trained} in training{}", way_out(from, to)))
     };
-    if *from == DataType::Null {
+    // Of a column without values pandas makes floats, which are all null then.
+    let are_nulls = || from.is_floating() && array.null_count() == array.len();
+    if *from == DataType::Null || (array.len() > 0 && are_nulls()) {
         return nulls(to, array.len());
     }
     if !is_one_meaning(own, trained) {
