@@ -8,8 +8,9 @@ use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 
+use crate::Error;
 use crate::arrow_types::item_of;
-use crate::chunks::{checked, footprint};
+use crate::chunks::{checked, footprint, reserve};
 use crate::extension::Extension;
 use crate::python::arrow::casts::{bytes_of_cast, cast, check_memory, settled, there_and_back};
 use crate::python::field::type_with_extension;
@@ -113,7 +114,7 @@ fn decoded(array: &ArrayRef, values: &DataType) -> Conformed {
 
 /// Lists of any layout.
 fn lists(array: &ArrayRef, item: &FieldRef, wanted: &FieldRef, to: &DataType) -> Conformed {
-    let failed = |error: crate::Error| Misfit::Value(error.to_string());
+    let failed = |error: Error| Misfit::Value(error.to_string());
     let data = settled(array).map_err(Misfit::Value)?.to_data();
     let child = make_array(data.child_data()[0].clone());
     let child = conformed(&child, item, wanted).map_err(|misfit| within(misfit, "items: "))?;
@@ -131,11 +132,15 @@ fn lists(array: &ArrayRef, item: &FieldRef, wanted: &FieldRef, to: &DataType) ->
     if same_layout == *to {
         return Ok(made);
     }
-    let sums = [footprint::of_rows(&made), footprint::of_type(to, made.len())];
-    let bytes = sums.into_iter().try_fold(0usize, |sum, bytes| sum.checked_add(bytes?));
-    check_memory(bytes.and_then(|bytes| bytes.checked_mul(2)), made.len())
-        .map_err(Misfit::Value)?;
+    check_layout(&made, to).map_err(failed)?;
     cast(&made, to).map_err(|why| Misfit::Value(format!("its rows are not {to}: {why}")))
+}
+
+/// Whether a cast of these rows to another layout of the same values fits memory.
+pub(super) fn check_layout(rows: &ArrayRef, to: &DataType) -> Result<(), Error> {
+    let sums = [footprint::of_rows(rows), footprint::of_type(to, rows.len())];
+    let bytes = sums.into_iter().try_fold(0usize, |sum, bytes| sum.checked_add(bytes?));
+    reserve(bytes.and_then(|bytes| bytes.checked_mul(2)))
 }
 
 /// Values without children. One that comes back different from a cast there and back is an error.

@@ -20,6 +20,7 @@ use pyo3::types::{
 };
 use pyo3::{intern, prelude::*};
 
+use super::conform::check_layout;
 use crate::extension::Extension;
 use crate::python::arrow::casts::cast;
 use crate::python::describe::{described, type_name};
@@ -44,7 +45,7 @@ impl<'py> Cells<'_, 'py> {
             match extension {
                 Extension::Bool8 => {
                     let bools = self.array(py, &Field::new("", DataType::Boolean, true))?;
-                    return cast(&bools, storage).map_err(PyValueError::new_err);
+                    return as_stored(bools, storage);
                 }
                 Extension::FixedShapeTensor { shape, dimensions }
                     if dimensions.order(shape.len()).is_sorted() =>
@@ -77,7 +78,7 @@ impl<'py> Cells<'_, 'py> {
             DataType::Struct(fields) => self.structs(py, storage, fields),
             DataType::Dictionary(_, values) => {
                 let values = self.array(py, &Field::new("", DataType::clone(values), true))?;
-                cast(&values, storage).map_err(PyValueError::new_err)
+                as_stored(values, storage)
             }
             other => Err(self.no_objects(other)),
         }
@@ -134,37 +135,30 @@ impl<'py> Cells<'_, 'py> {
         let storage = field.data_type();
         match storage {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-                let (texts, nulls) = self.read(storage, &text)?;
-                let (offsets, bytes) = joined(texts.iter().map(|text| text.as_bytes()))?;
-                let made = || LargeStringArray::try_new(offsets, bytes, nulls);
-                cast(&checked(made)?, storage).map_err(PyValueError::new_err)
+                let (offsets, bytes) = self.appended(storage, 0, &append_text)?;
+                let made = || LargeStringArray::try_new(offsets, bytes, self.nulls());
+                as_stored(Arc::new(checked(made)?), storage)
             }
             DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
-                let (binaries, nulls) = self.read(storage, &binary)?;
-                let (offsets, bytes) = joined(binaries.iter().map(Vec::as_slice))?;
-                let made = || LargeBinaryArray::try_new(offsets, bytes, nulls);
-                cast(&checked(made)?, storage).map_err(PyValueError::new_err)
+                let (offsets, bytes) = self.appended(storage, 0, &append_binary)?;
+                let made = || LargeBinaryArray::try_new(offsets, bytes, self.nulls());
+                as_stored(Arc::new(checked(made)?), storage)
             }
             DataType::FixedSizeBinary(size) => {
                 let is_uuid = field.extension_type_name() == Some("arrow.uuid");
                 let width = usize::try_from(*size).unwrap_or(0);
-                let (binaries, nulls) = self.read(storage, &|cell| {
-                    let bytes = match cell.getattr_opt(intern!(cell.py(), "bytes")).ok().flatten() {
-                        Some(bytes) if is_uuid => binary(&bytes)?,
-                        _ => binary(cell)?,
-                    };
-                    if bytes.len() == width {
-                        Ok(bytes)
-                    } else {
-                        Err(Misread::Value(String::new()))
+                let (_, bytes) = self.appended(storage, width, &|cell, bytes| {
+                    let begin = bytes.len();
+                    match cell.getattr_opt(intern!(cell.py(), "bytes")).ok().flatten() {
+                        Some(of_uuid) if is_uuid => append_binary(&of_uuid, bytes)?,
+                        _ => append_binary(cell, bytes)?,
+                    }
+                    match bytes.len() - begin == width {
+                        true => Ok(()),
+                        false => Err(Misread::Value(String::new())),
                     }
                 })?;
-                let mut bytes = alloc::reserved(width.saturating_mul(binaries.len()))?;
-                for binary in &binaries {
-                    bytes.extend_from_slice(binary);
-                    bytes.resize(bytes.len() + width - binary.len(), 0);
-                }
-                self.made(storage, nulls, vec![Buffer::from_vec(bytes)], Vec::new())
+                self.made(storage, self.nulls(), vec![bytes], Vec::new())
             }
             other => Err(self.no_objects(other)),
         }
@@ -211,6 +205,27 @@ impl<'py> Cells<'_, 'py> {
             });
         }
         Ok((values, self.nulls()))
+    }
+
+    /// What `append` writes of each value that is not null, or as many zeros for a null, and where each begins.
+    fn appended(
+        &self,
+        storage: &DataType,
+        of_null: usize,
+        append: &dyn Fn(&Bound<'py, PyAny>, &mut Vec<u8>) -> Read<()>,
+    ) -> PyResult<(OffsetBuffer<i64>, Buffer)> {
+        let mut bytes = Vec::new();
+        let mut lengths = alloc::reserved(self.cells.len())?;
+        for (at, cell) in self.cells.iter().enumerate() {
+            let begin = bytes.len();
+            match cell {
+                None => append_zeros(of_null, &mut bytes)?,
+                Some(cell) => append(cell, &mut bytes)
+                    .map_err(|misread| self.refused(at, cell, storage, misread))?,
+            }
+            lengths.push(bytes.len() - begin);
+        }
+        Ok((OffsetBuffer::from_lengths(lengths), Buffer::from_vec(bytes)))
     }
 
     fn nulls(&self) -> Option<NullBuffer> {
@@ -279,7 +294,8 @@ impl<'py> Cells<'_, 'py> {
     /// Lists of any layout of different lengths.
     fn lists(&self, py: Python<'py>, storage: &DataType, item: &FieldRef) -> PyResult<ArrayRef> {
         let (rows, nulls) = self.read(storage, &items_of)?;
-        let (mut ends, mut end) = (vec![0i64], 0i64);
+        let (mut ends, mut end) = (alloc::reserved(rows.len() + 1)?, 0i64);
+        ends.push(end);
         let mut all = Vec::new();
         for row in rows {
             end += i64::try_from(row.len()).unwrap_or(i64::MAX);
@@ -300,10 +316,7 @@ impl<'py> Cells<'_, 'py> {
         let large = DataType::LargeList(Arc::clone(item));
         let offsets = vec![Buffer::from_slice_ref(&ends)];
         let made = self.made(&large, nulls, offsets, vec![values.to_data()])?;
-        match large == *storage {
-            true => Ok(made),
-            false => cast(&made, storage).map_err(PyValueError::new_err),
-        }
+        as_stored(made, storage)
     }
 
     /// Lists whose nested items have this shape, as rows of all of their values.
@@ -390,7 +403,7 @@ impl From<PyErr> for Misread {
 type Read<T> = Result<T, Misread>;
 
 fn too_long() -> PyErr {
-    PyMemoryError::new_err("the lists do not fit memory")
+    PyMemoryError::new_err("the values do not fit memory")
 }
 
 /// A number of Python's; of NumPy's, or another library's, the one of Python's that its `item()` or `as_py()` is.
@@ -527,33 +540,43 @@ fn decimal(cell: &Bound<'_, PyAny>, precision: u8, scale: i8) -> Read<i256> {
     Ok(if negative { value.wrapping_neg() } else { value })
 }
 
-fn text(cell: &Bound<'_, PyAny>) -> Read<String> {
+fn append_text(cell: &Bound<'_, PyAny>, bytes: &mut Vec<u8>) -> Read<()> {
     let text = cell.cast::<PyString>().map_err(|_| Misread::Type)?;
-    Ok(text.to_str().map_err(|_| Misread::Value(": it is not UTF-8".to_owned()))?.to_owned())
+    let text = text.to_str().map_err(|_| Misread::Value(": it is not UTF-8".to_owned()))?;
+    append_bytes(text.as_bytes(), bytes)
 }
 
-fn binary(cell: &Bound<'_, PyAny>) -> Read<Vec<u8>> {
-    if let Ok(bytes) = cell.cast::<PyBytes>() {
-        return Ok(bytes.as_bytes().to_vec());
+fn append_binary(cell: &Bound<'_, PyAny>, bytes: &mut Vec<u8>) -> Read<()> {
+    if let Ok(own) = cell.cast::<PyBytes>() {
+        return append_bytes(own.as_bytes(), bytes);
     }
     if cell.is_instance_of::<PyByteArray>() || cell.is_instance_of::<PyMemoryView>() {
-        let bytes = cell.py().get_type::<PyBytes>().call1((cell,))?;
-        return Ok(bytes.cast::<PyBytes>().map_err(|_| Misread::Type)?.as_bytes().to_vec());
+        let copy = cell.py().get_type::<PyBytes>().call1((cell,))?;
+        let copy = copy.cast::<PyBytes>().map_err(|_| Misread::Type)?;
+        return append_bytes(copy.as_bytes(), bytes);
     }
     Err(Misread::Type)
 }
 
-/// The bytes of all, and where each begins.
-fn joined<'a>(
-    parts: impl Iterator<Item = &'a [u8]> + Clone,
-) -> PyResult<(OffsetBuffer<i64>, Buffer)> {
-    let mut bytes = alloc::reserved(parts.clone().map(<[u8]>::len).sum())?;
-    let mut lengths = Vec::new();
-    for part in parts {
-        bytes.extend_from_slice(part);
-        lengths.push(part.len());
+fn append_bytes(more: &[u8], bytes: &mut Vec<u8>) -> Read<()> {
+    bytes.try_reserve(more.len()).map_err(|_| too_long())?;
+    bytes.extend_from_slice(more);
+    Ok(())
+}
+
+fn append_zeros(count: usize, bytes: &mut Vec<u8>) -> PyResult<()> {
+    bytes.try_reserve(count).map_err(|_| too_long())?;
+    bytes.resize(bytes.len() + count, 0);
+    Ok(())
+}
+
+/// The values as a type that stores the same ones in another way.
+fn as_stored(array: ArrayRef, storage: &DataType) -> PyResult<ArrayRef> {
+    if array.data_type() == storage {
+        return Ok(array);
     }
-    Ok((OffsetBuffer::from_lengths(lengths), Buffer::from_vec(bytes)))
+    check_layout(&array, storage)?;
+    cast(&array, storage).map_err(PyValueError::new_err)
 }
 
 /// Whether the object is of this class of a module that is imported, or of one that derives from it.
