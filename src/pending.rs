@@ -41,7 +41,7 @@ impl PendingException {
 }
 
 impl Drop for PendingException {
-    #[allow(deprecated, reason = "as above")]
+    #[allow(deprecated, reason = "its successor is not in the limited API of Python 3.11")]
     fn drop(&mut self) {
         let [kind, value, traceback] = self.0;
         // SAFETY: still attached; the three references are the fetched ones. If there are none, this drops an

@@ -109,7 +109,7 @@ impl ManagedTensor {
     /// only `version` and `deleter` need be truthful.
     pub unsafe fn from_raw(tensor: *mut DLManagedTensorVersioned) -> Result<Self, Error> {
         let tensor = at(tensor)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the tensor is valid, truthful and given up; `drop` calls its deleter on an error.
         unsafe { Self::judge(tensor, drop) }
     }
 
@@ -123,7 +123,7 @@ impl ManagedTensor {
         tensor: *mut DLManagedTensorVersioned,
     ) -> Result<Self, Error> {
         let tensor = at(tensor)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the tensor is valid and truthful, and given up on success; on an error its owner is forgotten.
         unsafe { Self::judge(tensor, Owner::forget) }
     }
 
@@ -142,10 +142,10 @@ impl ManagedTensor {
         tensor: NonNull<DLManagedTensorVersioned>,
         refused: impl FnOnce(Owner),
     ) -> Result<Self, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: it is valid and given up: I1, but for the descriptor, which is judged next.
         let owner = unsafe { Owner::versioned(tensor) };
         let raw = tensor.as_ptr();
-        // SAFETY: the caller's promise. Only the version is read, and no reference made, before the
+        // SAFETY: it is valid. Only the version is read, and no reference made, before the
         // version is known: a later major version may have another layout.
         let DLPackVersion { major, .. } = unsafe { (&raw const (*raw).version).read() };
         if major != DLPackVersion::CURRENT.major {
@@ -154,7 +154,7 @@ impl ManagedTensor {
         }
         // SAFETY: the version is ours.
         let flags = unsafe { owner.flags() };
-        // SAFETY: the caller's promise, for the layout of version 1; `owner` outlives the view.
+        // SAFETY: the descriptor is truthful, of the layout of version 1; `owner` outlives the view.
         match unsafe { View::read(&raw const (*raw).dl_tensor, flags.contains(PADDED)) } {
             Ok(view) => {
                 Ok(Self { view, owner, exclusive: flags.contains(DLPackFlags::IS_COPIED).into() })
@@ -187,9 +187,9 @@ impl ManagedTensor {
     /// As [`Self::from_raw`].
     pub unsafe fn from_raw_legacy(tensor: *mut DLManagedTensor) -> Result<Self, Error> {
         let tensor = at(tensor)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: it is valid and given up: I1, but for the descriptor, which is judged next.
         let owner = unsafe { Owner::legacy(tensor) };
-        // SAFETY: the caller's promise; `owner` outlives the view.
+        // SAFETY: the descriptor is truthful; `owner` outlives the view.
         let view = unsafe { View::read(&raw const (*tensor.as_ptr()).dl_tensor, false) };
         Ok(Self { view: view?, owner, exclusive: Flag::from(false) })
     }
@@ -248,10 +248,10 @@ impl ManagedTensor {
             // The header requires NULL where there are no elements.
             (description.data, description.byte_offset) = (std::ptr::null_mut(), 0);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: P3: the description is truthful for as long as `owner` lives, or the memory is not read.
         let packed = unsafe { pack(|| owner, &description) };
         let padded = description.flags.contains(PADDED);
-        // SAFETY: P1 for the header and its arrays, the caller's promise for the memory.
+        // SAFETY: P1 for the header and its arrays, P3 for the memory.
         let view = unsafe { View::read(&raw const (*packed.header()).dl_tensor, padded) };
         let owner = Owner::packed(packed);
         Ok(Self { view: view?, owner, exclusive: Flag::from(false) })
@@ -273,7 +273,7 @@ impl ManagedTensor {
     ///
     /// It was packed with the `Buffer` of a `Fresh` as its owner, by the pointer of the allocation.
     pub(super) unsafe fn known_fresh(self) -> Self {
-        // SAFETY: the caller's promise; I3, because a `Fresh` has no other holder.
+        // SAFETY: it was packed with the `Buffer` of a `Fresh`; I3, because a `Fresh` has no other holder.
         Self { owner: unsafe { self.owner.known_fresh() }, exclusive: Flag::from(true), ..self }
     }
 

@@ -122,7 +122,8 @@ type MayUnwind<T> = unsafe extern "C-unwind" fn(*mut T);
 ///
 /// I1, and the tensor is not used again.
 pub(crate) unsafe fn call_deleter(tensor: *mut DLManagedTensorVersioned) {
-    // SAFETY: the caller's promise; the two types differ only in the ABI's unwinding.
+    // SAFETY: I1: the header is valid, and its deleter has not been called. The two types differ only in the ABI's
+    // unwinding.
     unsafe {
         if let Some(delete) = (&raw const (*tensor).deleter).read() {
             let delete = mem::transmute::<Deleter<_>, MayUnwind<_>>(delete);

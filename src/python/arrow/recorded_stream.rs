@@ -48,7 +48,7 @@ fn recorded(stream: ArrowArrayStream, reading: Reading) -> ArrowArrayStream {
 ///
 /// `stream` is one that [`recorded`] made, is not released, and is not used elsewhere during `'a`.
 unsafe fn inner<'a>(stream: *mut ArrowArrayStream) -> &'a mut RecordedStream {
-    // SAFETY: the caller's promise; `private_data` is the box of `recorded`, which `release` alone takes back.
+    // SAFETY: a live stream of `recorded`, used only here; `private_data` is its box, which `release` alone takes back.
     unsafe { &mut *(*stream).private_data().cast::<RecordedStream>() }
 }
 

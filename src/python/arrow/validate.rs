@@ -239,7 +239,7 @@ impl<'a> CheckedArray<'a> {
             return Some(Bytes(&[]));
         }
         let start = self.array.buffer(index).filter(|start| !start.is_null())?;
-        // SAFETY: the caller's promise, for as long as the array lives, which `'a` borrows.
+        // SAFETY: the buffer has `len` bytes by S1, for as long as the array lives, which `'a` borrows.
         Some(Bytes(unsafe { slice::from_raw_parts(start, len) }))
     }
 }

@@ -211,11 +211,11 @@ unsafe fn version_of(py: Python<'_>, object: *mut ffi::PyObject) -> Option<DLPac
             }
         }
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `object` is live, and this thread attached.
     let (major, minor) = unsafe { pair(object) }?;
     let version = DLPackVersion { major: major.try_into().ok()?, minor: minor.try_into().ok()? };
     if let Some(free) = free {
-        // SAFETY: the caller's promise. If another thread was faster, this reference is dropped.
+        // SAFETY: `object` is live, and this thread attached. If another thread was faster, this reference is dropped.
         let tuple = unsafe { Bound::from_borrowed_ptr(py, object) };
         let _ = free.set(py, (tuple.unbind(), version));
     }
@@ -228,8 +228,8 @@ unsafe fn version_of(py: Python<'_>, object: *mut ffi::PyObject) -> Option<DLPac
 ///
 /// `object` is live, and this thread attached.
 unsafe fn pair(object: *mut ffi::PyObject) -> Option<(i64, i64)> {
-    // SAFETY: the caller's promise; items of a tuple are live. If an item is no integer, or too large, the
-    // exception is dropped: the full path raises it again.
+    // SAFETY: `object` is live, and this thread attached; items of a tuple are live. If an item is no integer, or
+    // too large, the exception is dropped: the full path raises it again.
     unsafe {
         if ffi::PyTuple_CheckExact(object) == 0 || ffi::PyTuple_Size(object) != 2 {
             return None;

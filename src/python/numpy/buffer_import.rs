@@ -33,7 +33,7 @@ struct PyMemoryOwner {
 // SAFETY: the pointers in a Py_buffer belong to no thread; it is read here (L1), and written to by
 // CPython alone, when it is filled and when it is released, attached both times.
 unsafe impl Send for PyMemoryOwner {}
-// SAFETY: as above.
+// SAFETY: of a shared one the buffer is read, which nothing changes (L1).
 unsafe impl Sync for PyMemoryOwner {}
 
 impl Drop for PyMemoryOwner {
@@ -180,7 +180,7 @@ pub(in crate::python) unsafe fn tensor_from_address(
     // Python passes addresses as integers.
     let description = describe(ptr::with_exposed_provenance_mut(address), readonly, spec);
     let owner = PyMemoryOwner { buffer: None, objects };
-    // SAFETY: the caller's promise; the owner keeps the objects.
+    // SAFETY: L2 for these objects, which the owner keeps.
     let tensor = unsafe { ManagedTensor::pack(owner, &description) }?;
     // The core leaves this to other devices, where NULL may be an address.
     if address == 0 && tensor.nbytes() > 0 {
@@ -210,7 +210,7 @@ pub(in crate::python) fn check_ndim(ndim: usize) -> PyResult<()> {
 ///
 /// `array` is aligned, and is NULL or has `len` values that stay as they are for as long as the result is used.
 unsafe fn values<'a>(array: *const Py_ssize_t, len: usize) -> Option<&'a [Py_ssize_t]> {
-    // SAFETY: the caller's promise.
+    // SAFETY: it is aligned, and has `len` values that stay as they are during `'a`.
     (!array.is_null()).then(|| unsafe { slice::from_raw_parts(array, len) })
 }
 

@@ -73,7 +73,7 @@ unsafe fn call(
     let function = unsafe {
         mem::transmute::<DLPackManagedTensorFromPyObjectNoSync, MayUnwind>(known.function)
     };
-    // SAFETY: the caller's promise, X7.
+    // SAFETY: X5, so that `x` is of the function's type; X7: it is live, and this thread attached.
     let code = calling(|| unsafe { function(x.as_ptr().cast(), &raw mut tensor) });
     let given = if code == 0 { tensor } else { ptr::null_mut() };
     Ok((given, PyErr::take(py)))
