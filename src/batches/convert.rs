@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Which columns are read, which of them as codes, and how they become a batch.
-pub(super) struct Conversion {
+pub(super) struct BatchPlan {
     /// Positions of the columns to read; the labels are the last ones.
     pub(super) columns: Vec<usize>,
     pub(super) codes: Vec<Option<Codes>>,
@@ -33,7 +33,7 @@ pub(super) struct Conversion {
     pub(super) converter: Converter,
 }
 
-impl Conversion {
+impl BatchPlan {
     /// Of columns of this schema, or of a single column if `is_table` is false. Types that cannot be converted are an error.
     pub(super) fn new(
         schema: &Schema,

@@ -19,7 +19,7 @@ use arrow_data::transform::{Capacities, MutableArrayData};
 use arrow_data::{ArrayData, ArrayDataBuilder};
 use arrow_schema::{ArrowError, DataType, Fields, UnionFields, UnionMode};
 
-use super::row_ranges::{Bounds, Items};
+use super::row_ranges::{Bounds, RowItems};
 use super::{
     checked::checked, dictionary::most, dictionary::of_one_dictionary, footprint, snapshot,
 };
@@ -94,9 +94,9 @@ fn rows<O: Offset>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let (mut bytes, mut values) = (Vec::new(), Vec::new());
     for ((_, items), range) in parts.iter().zip(ranges) {
         match items {
-            Items::Bytes(all) => bytes.push(all.slice_with_length(range.start, range.len())),
-            Items::List(all, _) => values.push(all.slice(range.start, range.len())),
-            Items::Map(all) => values.push(Arc::new(all.slice(range.start, range.len()))),
+            RowItems::Bytes(all) => bytes.push(all.slice_with_length(range.start, range.len())),
+            RowItems::List(all, _) => values.push(all.slice(range.start, range.len())),
+            RowItems::Map(all) => values.push(Arc::new(all.slice(range.start, range.len()))),
         }
     }
     let data = like(chunks)?.add_buffer(offsets);

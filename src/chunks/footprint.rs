@@ -12,7 +12,7 @@ use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_data::ByteView;
 use arrow_schema::{DataType, FieldRef, UnionFields, UnionMode};
 
-use super::row_ranges::{Bounds, Items};
+use super::row_ranges::{Bounds, RowItems};
 use crate::{Error, alloc};
 
 /// Bytes of each row, as prefix sums, so that a range of rows takes constant time.
@@ -341,7 +341,7 @@ fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
 }
 
 /// The bytes of `count` of the items of rows.
-fn of_some(items: Items<'_>, count: usize) -> Option<usize> {
+fn of_some(items: RowItems<'_>, count: usize) -> Option<usize> {
     let Some(values) = items.array() else { return Some(count) };
     of_type(values.data_type(), count)?.checked_add(of_mean(values, count)?)
 }

@@ -10,7 +10,7 @@ use super::column::{Axes, Column};
 use super::lists::{Lists, Rows};
 use super::options::{ExportOptions, NullPolicy};
 use super::{padded::Frame, source::Source};
-use crate::chunks::{Bounds, Items, addresses, checked, footprint, reserve};
+use crate::chunks::{Bounds, RowItems, addresses, checked, footprint, reserve};
 use crate::{
     CopyPolicy, CopyReason, Error, ManagedTensor, Plan, ffi::DLDataType, layout, task::Steps,
 };
@@ -183,7 +183,7 @@ pub(crate) fn fixed_size(
     copy: CopyPolicy,
 ) -> Result<ArrayRef, Error> {
     let lists = addresses(lists)?;
-    let Some((bounds, Items::List(values, item))) = Bounds::of(&lists) else { return Ok(lists) };
+    let Some((bounds, RowItems::List(values, item))) = Bounds::of(&lists) else { return Ok(lists) };
     bounds.check(values.len())?;
     let valid = |row: &usize| lists.is_valid(*row);
     let (rows, mut found) = (0..lists.len(), length.known());

@@ -12,7 +12,7 @@ use super::mask;
 use super::options::{ImportOptions, Representation};
 use super::ranges;
 use crate::alloc::Fresh;
-use crate::chunks::{Bounds, Numbers};
+use crate::chunks::{Bounds, Integers};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels::{self, CellValues, Cells};
 use crate::{
@@ -131,7 +131,7 @@ impl RaggedImport {
         if offsets.is_empty() {
             return Err(Error::BadOffsets(OffsetsProblem::Missing));
         }
-        Bounds::Offsets(Numbers::new(&offsets)).check(self.values.len)?;
+        Bounds::Offsets(Integers::new(&offsets)).check(self.values.len)?;
         let offsets = OffsetBuffer::new(offsets);
         let (values, _) = self.values.run(values)?;
         let rows: ArrayRef = match self.field.data_type() {

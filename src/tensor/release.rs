@@ -158,10 +158,10 @@ pub struct Live {
 
 /// A count on a cache line of its own: threads that only export and threads that only import do not meet.
 #[repr(align(64))]
-struct Count(AtomicIsize);
+struct Counter(AtomicIsize);
 
-static EXPORTED: Count = Count(AtomicIsize::new(0));
-static IMPORTED: Count = Count(AtomicIsize::new(0));
+static EXPORTED: Counter = Counter(AtomicIsize::new(0));
+static IMPORTED: Counter = Counter(AtomicIsize::new(0));
 
 /// The number of open tensors in this process. Both counts return to their earlier values when all tensors made
 /// since have been dropped.
@@ -176,7 +176,7 @@ static IMPORTED: Count = Count(AtomicIsize::new(0));
 /// ```
 #[must_use]
 pub fn live() -> Live {
-    let open = |count: &Count| usize::try_from(count.0.load(Ordering::Relaxed)).unwrap_or(0);
+    let open = |count: &Counter| usize::try_from(count.0.load(Ordering::Relaxed)).unwrap_or(0);
     Live { exported: open(&EXPORTED), imported: open(&IMPORTED) }
 }
 
