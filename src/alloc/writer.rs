@@ -49,7 +49,7 @@ impl<'a> Unwritten<'a> {
     /// # Panics
     ///
     /// If a part is missing.
-    fn all<E>(
+    fn fill_all<E>(
         memory: &mut [MaybeUninit<u8>],
         fill: impl FnOnce(Unwritten<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -59,7 +59,7 @@ impl<'a> Unwritten<'a> {
         Ok(())
     }
 
-    /// Appends `count` elements to a vector with capacity for them, as [`Self::all`] writes them.
+    /// Appends `count` elements to a vector with capacity for them, as [`Self::fill_all`] writes them.
     ///
     /// # Panics
     ///
@@ -70,7 +70,7 @@ impl<'a> Unwritten<'a> {
         fill: impl FnOnce(Unwritten<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let len = out.len() + count;
-        Self::all(bytes_of(&mut out.spare_capacity_mut()[..count]), fill)?;
+        Self::fill_all(bytes_of(&mut out.spare_capacity_mut()[..count]), fill)?;
         // SAFETY: R2, and the memory was cut to parts only: all bytes are written, and any bytes are elements. Threads
         // that wrote some of them have ended, because the parts borrowed the vector.
         unsafe { out.set_len(len) };
@@ -193,7 +193,7 @@ impl<'a> Place<'a> {
         self,
         fill: impl FnOnce(Unwritten<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        Unwritten::all(self.0, fill)
+        Unwritten::fill_all(self.0, fill)
     }
 }
 

@@ -161,7 +161,7 @@ impl BatchPlan {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let schema = Arc::clone(&self.read);
         let batch = checked(|| RecordBatch::try_new_with_options(schema, read, &options))?;
-        let encoded = fenced(|| converter.batch(vec![Piece::all(batch)]));
+        let encoded = fenced(|| converter.batch(vec![Piece::whole(batch)]));
         encoded.unwrap_or_else(|panic| Err(Error::Panicked(panic)))
     }
 }

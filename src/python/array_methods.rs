@@ -74,7 +74,7 @@ impl PyArray {
                 Err(tensor) => tensor,
             }
         };
-        let options = TypeArg::asked(r#type)?.import(&tensor, copy)?;
+        let options = TypeArg::resolve(r#type)?.import(&tensor, copy)?;
         let prepared = import::prepare_any(tensor, mask, &options)?;
         let (array, field) = unlocked(py, prepared.work(), || prepared.run())?;
         Ok(Self::of(array, field))
@@ -91,7 +91,7 @@ impl PyArray {
         let tensor = take(x, device, copy)?;
         let mask = mask.map(take_mask).transpose()?;
         let copy = still_to_copy(&tensor, copy);
-        let options = TypeArg::asked(r#type)?.import(&tensor, copy)?;
+        let options = TypeArg::resolve(r#type)?.import(&tensor, copy)?;
         Ok(import::prepare_any(tensor, mask, &options)?.plan())
     }
 }

@@ -287,7 +287,7 @@ pub(super) fn from_ragged(
     copy: Option<CopyArg>,
     mask: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyArray> {
-    let (copy, r#type) = (copy.map(|copy| copy.0), TypeArg::asked(r#type)?);
+    let (copy, r#type) = (copy.map(|copy| copy.0), TypeArg::resolve(r#type)?);
     if let Some(offsets) = offsets {
         return from_rows(values, offsets, mask, copy, r#type, import::ragged);
     }
@@ -398,7 +398,7 @@ pub(super) fn from_padded(
     r#type: Option<TypeArg>,
     mask: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyArray> {
-    from_rows(values, lengths, mask, None, TypeArg::asked(r#type)?, import::padded)
+    from_rows(values, lengths, mask, None, TypeArg::resolve(r#type)?, import::padded)
 }
 
 /// Lists, texts or binaries from values and offsets, or padded values and lengths.

@@ -238,7 +238,7 @@ impl PyTensor {
 
     /// The one element as a number of Python's.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        elements::one(py, &self.tensor)
+        elements::single_element(py, &self.tensor)
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
@@ -246,15 +246,15 @@ impl PyTensor {
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.get_type::<PyInt>().call1((elements::one(py, &self.tensor)?,))
+        py.get_type::<PyInt>().call1((elements::single_element(py, &self.tensor)?,))
     }
 
     fn __float__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.get_type::<PyFloat>().call1((elements::one(py, &self.tensor)?,))
+        py.get_type::<PyFloat>().call1((elements::single_element(py, &self.tensor)?,))
     }
 
     fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.get_type::<PyComplex>().call1((elements::one(py, &self.tensor)?,))
+        py.get_type::<PyComplex>().call1((elements::single_element(py, &self.tensor)?,))
     }
 
     fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

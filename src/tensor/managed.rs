@@ -263,7 +263,7 @@ impl ManagedTensor {
     ///
     /// I1 and I2: the view is that of the owner's descriptor.
     #[inline(always)]
-    pub(super) unsafe fn of(view: View, owner: Owner) -> Self {
+    pub(super) unsafe fn from_view(view: View, owner: Owner) -> Self {
         Self { view, owner, exclusive: Flag::from(false) }
     }
 

@@ -53,7 +53,7 @@ impl ManagedTensor {
         // SAFETY: P1 for the header and its arrays; I2 for the memory, for as long as the clone keeps it.
         unsafe {
             let view = self.descriptor().over(&raw const (*packed.header()).dl_tensor);
-            Self::of(view, Owner::packed(packed))
+            Self::from_view(view, Owner::packed(packed))
         }
     }
 

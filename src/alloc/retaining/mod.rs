@@ -48,7 +48,7 @@ impl RetainingAllocator {
 
     /// What the system answers; if it has no block, what it answers once the kept blocks are freed. Under a limit on a
     /// process's addresses (`ulimit -v`) these count too.
-    fn asked(&self, ask: impl Fn() -> *mut u8) -> *mut u8 {
+    fn ask_twice(&self, ask: impl Fn() -> *mut u8) -> *mut u8 {
         let block = ask();
         if !block.is_null() {
             return block;
@@ -97,14 +97,14 @@ unsafe impl GlobalAlloc for RetainingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let Some(large) = large(layout) else {
             // SAFETY: the layout is not empty, as `GlobalAlloc::alloc` asks.
-            return self.asked(|| unsafe { System.alloc(layout) });
+            return self.ask_twice(|| unsafe { System.alloc(layout) });
         };
         let kept = self.slots.take(large.size() / PAGE);
         if !kept.is_null() {
             return kept;
         }
         // SAFETY: it is not empty.
-        let block = self.asked(|| unsafe { System.alloc(large) });
+        let block = self.ask_twice(|| unsafe { System.alloc(large) });
         if !block.is_null() {
             // SAFETY: just allocated, and with no other owner.
             unsafe { huge_pages::advise_pages(block, large.size()) };
@@ -134,7 +134,7 @@ unsafe impl GlobalAlloc for RetainingAllocator {
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         match (large(layout), large(wanted)) {
             // SAFETY: the block is the system's with this layout, and `size` not 0; one that did not grow is as it was.
-            (None, None) => self.asked(|| unsafe { System.realloc(block, layout, size) }),
+            (None, None) => self.ask_twice(|| unsafe { System.realloc(block, layout, size) }),
             (Some(had), Some(large)) if had == large => block,
             _ => {
                 // SAFETY: `size` is not 0, as `GlobalAlloc::realloc` asks.

@@ -32,7 +32,7 @@ pub(in crate::python) fn _recorded_stream<'py>(
 ) -> PyResult<Option<Bound<'py, PyCapsule>>> {
     let _level = RecursionGuard::enter(source.py())?;
     let reading = Reading::of(source)?;
-    let Some(stream) = source::taken(source)? else { return Ok(None) };
+    let Some(stream) = source::stream_of(source)? else { return Ok(None) };
     stream.check().map_err(PyValueError::new_err)?;
     let stream = recorded(stream, reading);
     PyCapsule::new_with_value(source.py(), stream, ArrowArrayStream::CAPSULE).map(Some)

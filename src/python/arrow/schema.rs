@@ -57,15 +57,15 @@ fn field_at(
         Some(data_type) => field_of(schema, name, data_type),
         None => {
             check_below(schema, column, depth, fields)?;
-            fenced(|| Field::try_from(schema.theirs()).map(Arc::new))
+            fenced(|| Field::try_from(schema.as_arrow_rs()).map(Arc::new))
         }
     }
 }
 
 fn field_of(schema: &ArrowSchema, name: &str, data_type: DataType) -> Checked<FieldRef> {
-    let field = Field::new(name, data_type, schema.theirs().nullable());
+    let field = Field::new(name, data_type, schema.as_arrow_rs().nullable());
     Ok(Arc::new(match schema.has_metadata() {
-        true => field.with_metadata(fenced(|| schema.theirs().metadata())?),
+        true => field.with_metadata(fenced(|| schema.as_arrow_rs().metadata())?),
         false => field,
     }))
 }

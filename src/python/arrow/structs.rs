@@ -202,7 +202,7 @@ tree!(ArrowArray);
 
 impl ArrowSchema {
     /// The same structure as arrow-rs's.
-    pub(super) fn theirs(&self) -> &FFI_ArrowSchema {
+    pub(super) fn as_arrow_rs(&self) -> &FFI_ArrowSchema {
         // SAFETY: A1.
         unsafe { &*ptr::from_ref(self).cast::<FFI_ArrowSchema>() }
     }
