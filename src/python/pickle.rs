@@ -18,7 +18,7 @@ use super::arrow::structs::{ArrowSchema, Structure};
 use super::numpy::buffer_import;
 use super::numpy::buffer_import::ArraySpec;
 use super::{args::Items, array::PyArray, arrow, runtime::unlocked, tensor::PyTensor};
-use crate::arrow_types::{self, child_types};
+use crate::arrow_types::{self, TypeFault, child_types};
 use crate::chunks::{self, Meaning};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags};
 use crate::tensor::TensorSpec;
@@ -237,7 +237,7 @@ fn schema_of(
         Option<Bound<'py, PyAny>>,
     );
     if depth > arrow_types::MAX_DEPTH {
-        return Err(arrow_types::TOO_DEEP.into());
+        return Err(Error::from(TypeFault::TooDeep).into());
     }
     // The same state may be a child many times.
     *fields = fields.checked_sub(1).ok_or_else(|| {

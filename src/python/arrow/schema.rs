@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::structs::{ArrowSchema, Checked, fenced};
+use crate::Error;
 use crate::arrow_types::{self, MAX_DEPTH};
 
 /// The most fields of a schema, at all levels: far more than tables have. Children may point to the same
@@ -15,7 +16,7 @@ pub(in crate::python) const MAX_FIELDS: usize = 1 << 20;
 /// The field that a schema structure describes.
 pub(super) fn field_from(schema: &ArrowSchema) -> Checked<FieldRef> {
     let field = field_at(schema, None, MAX_DEPTH, &mut { MAX_FIELDS })?;
-    arrow_types::check(field.data_type()).map_err(|error| error.to_string())?;
+    arrow_types::check(field.data_type()).map_err(|fault| Error::from(fault).to_string())?;
     Ok(field)
 }
 
@@ -25,7 +26,7 @@ pub(super) fn struct_of(schema: &ArrowSchema, children: &[&ArrowSchema]) -> Chec
     let Node { name, depth, .. } = check_node(schema, MAX_DEPTH, &mut fields)?;
     let children = children.iter().map(|child| field_at(child, None, depth, &mut fields));
     let field = field_of(schema, name, DataType::Struct(children.collect::<Checked<_>>()?))?;
-    arrow_types::check(field.data_type()).map_err(|error| error.to_string())?;
+    arrow_types::check(field.data_type()).map_err(|fault| Error::from(fault).to_string())?;
     Ok(field)
 }
 
