@@ -327,15 +327,14 @@ impl ManagedTensor {
         let TensorSpec { dtype, flags, shape, strides } = spec;
         let description =
             Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
-        // SAFETY: the allocation has these bytes, and a buffer keeps it where it is; without `READ_ONLY` nothing else
-        // has it. That the elements lie within these bytes is checked next, before any access.
-        let tensor = unsafe { Self::pack(buffer, &description) }?;
-        if tensor.extends_beyond(origin, len) {
-            return Err(Error::Overflow("extent beyond its buffer"));
-        }
-        Ok(tensor)
+        // SAFETY: the allocation has these bytes, and a buffer keeps it where it is; without `READ_ONLY` nothing else has it.
+        let tensor = unsafe { Self::within(buffer, &description, origin, len) }?;
+        tensor.ok_or(BEYOND)
     }
 }
+
+/// The error for elements outside of the memory that there is for them.
+pub(super) const BEYOND: Error = Error::Overflow("extent beyond its buffer");
 
 /// The range of a buffer in its allocation.
 fn whole(buffer: &Buffer) -> Range<usize> {

@@ -238,7 +238,7 @@ impl ManagedTensor {
     ///
     /// `description` is truthful, in the sense of [`Self::from_raw`], for as long as `owner` lives, on
     /// whatever thread and wherever it is moved to, or the tensor is dropped before anyone reads its
-    /// memory (a caller may first ask [`Self::extends_beyond`]).
+    /// memory.
     pub(crate) unsafe fn pack<O: Send + Sync + 'static>(
         owner: O,
         description: &Description<'_>,
@@ -255,6 +255,25 @@ impl ManagedTensor {
         let view = unsafe { View::read(&raw const (*packed.header()).dl_tensor, padded) };
         let owner = Owner::packed(packed);
         Ok(Self { view: view?, owner, exclusive: Flag::from(false) })
+    }
+
+    /// [`Self::pack`] of elements that have to lie within `len` bytes, the first of them at `origin`: `None` if one of them
+    /// does not.
+    ///
+    /// # Safety
+    ///
+    /// The memory has these bytes, for as long as `owner` lives, on whatever thread and wherever it is moved to. But for
+    /// extents and strides, `description` is truthful.
+    pub(crate) unsafe fn within<O: Send + Sync + 'static>(
+        owner: O,
+        description: &Description<'_>,
+        origin: usize,
+        len: usize,
+    ) -> Result<Option<Self>, Error> {
+        // SAFETY: the memory has these bytes; that the elements are among them is checked next, before any access.
+        let tensor = unsafe { Self::pack(owner, description) }?;
+        let is_within = tensor.size() == 0 || !tensor.view.extends_beyond(origin, len);
+        Ok(is_within.then_some(tensor))
     }
 
     /// A tensor that shares its memory.
@@ -606,11 +625,6 @@ impl ManagedTensor {
     /// strides out.
     pub(crate) fn dl_tensor(&self) -> Option<DLTensor> {
         self.view.dl_tensor()
-    }
-
-    /// Whether there are elements outside of `len` bytes, in which the first one is at `origin`.
-    pub(crate) fn extends_beyond(&self, origin: usize, len: usize) -> bool {
-        self.view.extends_beyond(origin, len)
     }
 
     /// All bytes from the lowest element to the end of the highest, and the position of the first

@@ -122,14 +122,8 @@ type MayUnwind<T> = unsafe extern "C-unwind" fn(*mut T);
 ///
 /// I1, and the tensor is not used again.
 pub(crate) unsafe fn call_deleter(tensor: *mut DLManagedTensorVersioned) {
-    // SAFETY: I1: the header is valid, and its deleter has not been called. The two types differ only in the ABI's
-    // unwinding.
-    unsafe {
-        if let Some(delete) = (&raw const (*tensor).deleter).read() {
-            let delete = mem::transmute::<Deleter<_>, MayUnwind<_>>(delete);
-            calling(|| delete(tensor));
-        }
-    }
+    // SAFETY: I1: the header is valid, and its deleter has not been called.
+    unsafe { delete(tensor, (&raw const (*tensor).deleter).read()) };
 }
 
 /// [`call_deleter`] for the legacy ABI.
@@ -138,13 +132,19 @@ pub(crate) unsafe fn call_deleter(tensor: *mut DLManagedTensorVersioned) {
 ///
 /// I1, and the tensor is not used again.
 pub(crate) unsafe fn call_legacy_deleter(tensor: *mut DLManagedTensor) {
-    // SAFETY: as in `call_deleter`.
-    unsafe {
-        if let Some(delete) = (&raw const (*tensor).deleter).read() {
-            let delete = mem::transmute::<Deleter<_>, MayUnwind<_>>(delete);
-            calling(|| delete(tensor));
-        }
-    }
+    // SAFETY: I1: the header is valid, and its deleter has not been called.
+    unsafe { delete(tensor, (&raw const (*tensor).deleter).read()) };
+}
+
+/// # Safety
+///
+/// It is the tensor's deleter, which has not been called; the tensor is not used again.
+unsafe fn delete<T>(tensor: *mut T, deleter: Option<Deleter<T>>) {
+    let Some(deleter) = deleter else { return };
+    // SAFETY: the two types differ only in the ABI's unwinding.
+    let deleter = unsafe { mem::transmute::<Deleter<T>, MayUnwind<T>>(deleter) };
+    // SAFETY: it is the tensor's, and called once.
+    calling(|| unsafe { deleter(tensor) });
 }
 
 /// Tensors that this library holds open, for leak tests; see [`live`].

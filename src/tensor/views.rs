@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::ManagedTensor;
 use super::TensorSpec;
 use super::block::{Description, pack};
+use super::construct::BEYOND;
 use super::managed::PADDED;
 use super::owner::{Owned, Owner};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
@@ -106,12 +107,9 @@ impl ManagedTensor {
             Err(this) => Arc::new(this),
         };
         let description = this.described(shape, strides);
-        // SAFETY: I2, for as long as the clone keeps the tensor; that no axis goes further than it did is checked
-        // next, before any access.
-        let tensor = unsafe { Self::pack(Arc::clone(&this), &description) }?;
-        if tensor.extends_beyond(origin, len) {
-            return Err(Error::Overflow("extent beyond its buffer"));
-        }
+        // SAFETY: I2, of the bytes that the tensor reaches, for as long as the clone keeps it.
+        let tensor = unsafe { Self::within(Arc::clone(&this), &description, origin, len) }?;
+        let tensor = tensor.ok_or(BEYOND)?;
         // SAFETY: I3: the owner has what the tensor had, and the owner has no other holder.
         Ok(if exclusive { unsafe { tensor.assume_exclusive() } } else { tensor })
     }

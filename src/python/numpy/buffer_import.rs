@@ -152,17 +152,15 @@ pub(in crate::python) fn tensor_from_buffer(
     let len = usize::try_from(view.len).map_err(|_| Error::Overflow("size in bytes"))?;
     let start = view.buf.cast::<u8>().wrapping_add(origin);
     let description = describe(start, view.readonly != 0, spec);
-    // SAFETY: L1, for as long as the owner lives; that the elements lie within is checked next, before
-    // any access.
-    let tensor = unsafe { ManagedTensor::pack(owner, &description) }?;
-    if tensor.size() > 0 && tensor.extends_beyond(origin, len) {
-        return Err(PyBufferError::new_err(format!(
+    // SAFETY: L1: the buffer has these bytes for as long as the owner lives.
+    let tensor = unsafe { ManagedTensor::within(owner, &description, origin, len) }?;
+    tensor.ok_or_else(|| {
+        PyBufferError::new_err(format!(
             "shape {:?} and strides {:?} reach beyond the {len} bytes of the buffer, from offset \
              {origin} on",
             spec.shape, spec.strides
-        )));
-    }
-    Ok(tensor)
+        ))
+    })
 }
 
 /// A tensor over memory at an address that an object gave. `objects` are kept: the object, and the
