@@ -3,7 +3,7 @@
 
 use half::{bf16, f16};
 
-use super::bytes::array;
+use super::array;
 use crate::Number;
 use crate::dtype::for_each_numeric;
 use crate::ffi::DLDataType;
