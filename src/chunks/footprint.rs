@@ -326,7 +326,7 @@ fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
         DataType::Union(fields, _) => fields.iter().try_fold(rows, |sum, (id, _)| {
             sum.checked_add(of_take(array.as_union().child(id), rows)?)
         }),
-        // Each row may be a run of its own: its value, and its end and index in buffers that double, beside the place of each
+        // Each row may be a run: its value, and its end and index in buffers that double, beside the place of each
         // row twice.
         DataType::RunEndEncoded(..) => {
             let whole = of_each_row(array)?.between(0, array.len())?;

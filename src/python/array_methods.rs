@@ -217,7 +217,7 @@ impl PyArray {
         Data::new(self.imported(), columns)?.to_tensor(py, &options, Asked::Tensor)
     }
 
-    /// One row as a Tensor of its own, without the axis of rows: a list's values, a text's bytes, the
+    /// One row as a Tensor, without the axis of rows: a list's values, a text's bytes, the
     /// tensor of an arrow.fixed_shape_tensor or arrow.variable_shape_tensor.
     ///
     /// A negative index counts from the end. A null row of a type whose rows differ in length or shape is

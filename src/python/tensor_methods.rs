@@ -48,7 +48,7 @@ impl PyTensor {
     ///
     /// device: "cpu", "cuda:0", a device of PyTorch's or JAX's, or a (device_type, device_id) tuple of DLPack;
     /// None for where it is.
-    /// copy: True for memory of its own; False to fail where the producer, or moving to that device,
+    /// copy: True for a copy; False to fail where the producer, or moving to that device,
     /// would copy; None copies only to get to the device.
     #[staticmethod]
     #[pyo3(signature = (x, /, *, device=None, copy=None))]
@@ -280,7 +280,7 @@ impl PyTensor {
         pickle::tensor(slf, protocol)
     }
 
-    /// For copy.copy: memory of its own, row-major and writable.
+    /// For copy.copy: a row-major, writable copy.
     fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
         let copy = unlocked(py, self.tensor.nbytes(), || self.tensor.copied())?;
         let (field, meaning) = (self.field.clone(), self.meaning.clone());

@@ -800,7 +800,7 @@ mod tests {
     }
 
     #[test]
-    fn outgoing_tensor_that_nobody_takes_is_deleted() {
+    fn outgoing_tensor_that_is_not_taken_is_deleted() {
         let owner: Arc<[i32]> = Arc::new([1, 2]);
         let tensor = ManagedTensor::from_owner(Arc::clone(&owner), &[2]).expect("two values");
         let outgoing = tensor.into_outgoing(DLPackVersion::CURRENT);

@@ -156,7 +156,7 @@ pub struct Live {
     pub imported: usize,
 }
 
-/// A count on a cache line of its own: threads that only export and threads that only import do not meet.
+/// A count with a cache line to itself: threads that only export and threads that only import do not meet.
 #[repr(align(64))]
 struct Counter(AtomicIsize);
 

@@ -140,7 +140,7 @@ def features_of(schema: Any) -> list[str]:
 
 def readable(schema: Any) -> list[str] | None:
     """What is read where no columns are named, None for all: less an index of pandas's of which
-    levels have one name, which pyarrow scans for nobody.
+    levels have one name, which pyarrow does not scan.
     """
     if len(set(schema.names)) == len(schema.names):
         return None

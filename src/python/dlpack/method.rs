@@ -302,7 +302,7 @@ impl Produces for PyTensor {
 The tensor as a DLPack capsule; consumers call this.
 
 Shares the memory, read-only if it was received so, unless copy=True: then the consumer gets
-writable row-major memory of its own. A tensor on another device is exported by its producer,
+a writable row-major copy. A tensor on another device is exported by its producer,
 which gets all the arguments. One that came as a bare capsule has no producer and takes only
 stream=None; one of __cuda_array_interface__ has no work to wait for, and takes any stream.";
 
