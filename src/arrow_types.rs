@@ -7,26 +7,26 @@ use arrow_schema::{
     DECIMAL256_MAX_PRECISION, DataType, FieldRef, TimeUnit, UnionMode,
 };
 
-use crate::Error;
-
 /// Most levels of nested types: as many as NumPy and PyTorch allow axes. The limit is needed because types are
 /// followed recursively.
 pub(crate) const MAX_DEPTH: usize = 64;
 
-/// The error for more levels.
-pub(crate) const TOO_DEEP: Error = Error::TooDeep { most: MAX_DEPTH };
+/// Why there are no arrays of a type, or none that this crate follows. The module of errors imports this one, so that it is
+/// an error of the crate only there.
+pub(crate) enum TypeFault {
+    /// No array can have this type, which is the one that was checked or one within it.
+    Impossible(DataType),
+    /// It has more than [`MAX_DEPTH`] levels.
+    TooDeep,
+}
 
 /// Checks that arrays of a type can exist.
-///
-/// # Errors
-///
-/// `NoSuchType`, `TooDeep`.
-pub(crate) fn check(data_type: &DataType) -> Result<(), Error> {
+pub(crate) fn check(data_type: &DataType) -> Result<(), TypeFault> {
     within(data_type, MAX_DEPTH)
 }
 
-fn within(data_type: &DataType, levels: usize) -> Result<(), Error> {
-    let Some(levels) = levels.checked_sub(1) else { return Err(TOO_DEEP) };
+fn within(data_type: &DataType, levels: usize) -> Result<(), TypeFault> {
+    let Some(levels) = levels.checked_sub(1) else { return Err(TypeFault::TooDeep) };
     let possible = match data_type {
         DataType::Time32(unit) => matches!(unit, TimeUnit::Second | TimeUnit::Millisecond),
         DataType::Time64(unit) => matches!(unit, TimeUnit::Microsecond | TimeUnit::Nanosecond),
@@ -44,7 +44,7 @@ fn within(data_type: &DataType, levels: usize) -> Result<(), Error> {
         _ => true,
     };
     if !possible {
-        return Err(Error::NoSuchType { data_type: data_type.clone() });
+        return Err(TypeFault::Impossible(data_type.clone()));
     }
     match data_type {
         DataType::Dictionary(_, values) => within(values, levels),

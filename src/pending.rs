@@ -6,7 +6,7 @@
 #![expect(unsafe_code, reason = "asks the interpreter")]
 
 use std::ffi::{CStr, c_char, c_void};
-use std::{ptr, sync::OnceLock};
+use std::{mem, ptr, sync::OnceLock};
 
 use pyo3::ffi;
 
@@ -41,7 +41,7 @@ impl PendingException {
 }
 
 impl Drop for PendingException {
-    #[allow(deprecated, reason = "as above")]
+    #[allow(deprecated, reason = "its successor is not in the limited API of Python 3.11")]
     fn drop(&mut self) {
         let [kind, value, traceback] = self.0;
         // SAFETY: still attached; the three references are the fetched ones. If there are none, this drops an
@@ -63,11 +63,10 @@ fn is_attached() -> bool {
     type Current = unsafe extern "C" fn() -> *mut ffi::PyThreadState;
     static CURRENT: OnceLock<Option<Current>> = OnceLock::new();
 
-    let names = || [c"PyThreadState_GetUnchecked", c"_PyThreadState_UncheckedGet"];
     let current = CURRENT.get_or_init(|| {
-        let address = names().map(symbol).into_iter().find(|address| !address.is_null())?;
+        let names = [c"PyThreadState_GetUnchecked", c"_PyThreadState_UncheckedGet"];
         // SAFETY: functions of these names have always had this signature.
-        Some(unsafe { std::mem::transmute::<*mut c_void, Current>(address) })
+        names.into_iter().find_map(|name| unsafe { function(name) })
     });
     current.is_some_and(|current| {
         // SAFETY: both may be called on any thread at any time.
@@ -76,9 +75,21 @@ fn is_attached() -> bool {
     })
 }
 
+/// A function of the interpreter that the limited API lacks, looked up by name; `None` if the interpreter lacks it too.
+///
+/// # Safety
+///
+/// `F` is a pointer to a function, with the signature of the one of this name.
+pub(crate) unsafe fn function<F: Copy>(name: &CStr) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>(), "a pointer to a function") };
+    let address = symbol(name);
+    // SAFETY: it is not NULL, and `F` is such a pointer.
+    (!address.is_null()).then(|| unsafe { mem::transmute_copy::<*mut c_void, F>(&address) })
+}
+
 /// The address of a function of the interpreter; NULL if there is none.
 #[cfg(unix)]
-pub(crate) fn symbol(name: &CStr) -> *mut c_void {
+fn symbol(name: &CStr) -> *mut c_void {
     /// The handle that means all loaded modules.
     const ALL: *mut c_void = ptr::without_provenance_mut(if cfg!(target_vendor = "apple") {
         usize::MAX - 1 // -2
@@ -95,7 +106,7 @@ pub(crate) fn symbol(name: &CStr) -> *mut c_void {
 /// Windows looks up a name in one module. That of the interpreter, python311.dll and so on, is the one that an exception of
 /// its lies in; python3.dll, which extensions link with, has the limited API only.
 #[cfg(windows)]
-pub(crate) fn symbol(name: &CStr) -> *mut c_void {
+fn symbol(name: &CStr) -> *mut c_void {
     const FROM_ADDRESS: u32 = 4;
     const UNCHANGED_REFCOUNT: u32 = 2;
     #[link(name = "kernel32")]
@@ -117,6 +128,6 @@ pub(crate) fn symbol(name: &CStr) -> *mut c_void {
 }
 
 #[cfg(not(any(unix, windows)))]
-pub(crate) fn symbol(_name: &CStr) -> *mut c_void {
+fn symbol(_name: &CStr) -> *mut c_void {
     ptr::null_mut()
 }

@@ -77,7 +77,7 @@ impl Plan {
     /// # Errors
     ///
     /// `CopyForbidden` if `copy` forbids a copy that is needed.
-    pub(crate) fn of(
+    pub(crate) fn decide(
         mut reasons: Vec<CopyReason>,
         nbytes: usize,
         copy: CopyPolicy,

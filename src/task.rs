@@ -23,11 +23,11 @@ impl Task {
 
         impl Drop for Restore {
             fn drop(&mut self) {
-                put(self.0.take());
+                replace_current(self.0.take());
             }
         }
 
-        let _restore = Restore(put(Some(self)));
+        let _restore = Restore(replace_current(Some(self)));
         work()
     }
 }
@@ -35,9 +35,9 @@ impl Task {
 /// The error that ends the conversion on this thread, if it is to end.
 pub(crate) fn check() -> Result<(), Error> {
     // The callback may run other conversions, which have a task of their own.
-    let Some(mut task) = put(None) else { return Ok(()) };
+    let Some(mut task) = replace_current(None) else { return Ok(()) };
     let checked = (task.check)();
-    put(Some(task));
+    replace_current(Some(task));
     checked
 }
 
@@ -64,9 +64,9 @@ impl Steps {
 
 /// The number of threads of a conversion whose options name none.
 pub(crate) fn threads() -> NonZero<usize> {
-    let task = put(None);
+    let task = replace_current(None);
     let threads = task.as_ref().and_then(|task| task.threads);
-    put(task);
+    replace_current(task);
     threads.unwrap_or_else(of_the_machine)
 }
 
@@ -90,7 +90,7 @@ fn allowed(asked: &str) -> Option<NonZero<usize>> {
 }
 
 /// Puts a task in place of the one before. A thread that is ending has none.
-fn put(task: Option<Task>) -> Option<Task> {
+fn replace_current(task: Option<Task>) -> Option<Task> {
     TASK.try_with(|current| current.replace(task)).ok().flatten()
 }
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from ._arrow_types import is_list
 from ._core import Tensor, to_tensor
 from ._frameworks import mapped, taker
 
@@ -135,12 +136,6 @@ def has_nulls(array: Any) -> bool:
     if array.null_count or not is_list(array.type):
         return bool(array.null_count)
     return has_nulls(storage(array.flatten()))
-
-
-def is_list(kind: Any) -> bool:
-    types = pa.types
-    tells = types.is_list, types.is_large_list, types.is_list_view, types.is_large_list_view
-    return types.is_fixed_size_list(kind) or any(tell(kind) for tell in tells)
 
 
 def complete_in(array: Any) -> Any:

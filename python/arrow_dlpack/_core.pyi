@@ -181,7 +181,7 @@ class Array:
         copy: bool | None = None,
         physical: bool = False,
     ) -> Tensor:
-        """One row as a Tensor of its own, without the axis of rows: a list's values, a text's bytes, the
+        """One row as a Tensor, without the axis of rows: a list's values, a text's bytes, the
         tensor of an arrow.fixed_shape_tensor or arrow.variable_shape_tensor.
 
         A negative index counts from the end. A null row of a type whose rows differ in length or shape is
@@ -260,7 +260,7 @@ class Tensor:
 
         device: "cpu", "cuda:0", a device of PyTorch's or JAX's, or a (device_type, device_id) tuple of DLPack;
         None for where it is.
-        copy: True for memory of its own; False to fail where the producer, or moving to that device,
+        copy: True for a copy; False to fail where the producer, or moving to that device,
         would copy; None copies only to get to the device."""
     @staticmethod
     def from_pointer(address: int, *, versioned: bool = True) -> Tensor:
@@ -502,7 +502,7 @@ def to_tensor(
     it is a number.
     order: "C" for a row-major matrix, "F" for a column-major one, which the columns of record_batch(matrix) may
     be already. Columns of another library are copied, because its interface does not say that they are one allocation.
-    copy: False to fail rather than copy, True for writable memory of its own.
+    copy: False to fail rather than copy, True for a writable copy.
     columns: names of a table's columns, in the order of the result; None for all but an index of pandas's,
     which is not a feature. Other columns may have any type.
     physical: True to convert times, decimals of up to 64 bits and dictionary codes as the integers that store
@@ -818,7 +818,7 @@ def asdlpack(
     - the buffer protocol: bytes, bytearray, array.array, mmap, memoryview, ctypes. While the tensor
       lives the buffer is in use: a bytearray cannot be resized, a mmap not closed.
 
-    Later writes to the object's memory show in the tensor. copy=True gives it memory of its own;
+    Later writes to the object's memory show in the tensor. copy=True copies it;
     copy=False fails where the object says that it would have to copy.
 
     Raises TypeError for an object that has none of these, UnsupportedError for elements that are not

@@ -67,7 +67,7 @@ impl Fresh {
         let start = values.len();
         fill(&mut values)?;
         debug_assert_eq!(values.len(), start + len, "filled exactly");
-        Ok(Self::of(values, start, len))
+        Ok(Self::from_part(values, start, len))
     }
 
     /// As [`Self::build`], for a `fill` that can cut the memory to parts, and fails.
@@ -78,7 +78,7 @@ impl Fresh {
         let mut values = aligned::<u8>(nbytes)?;
         let start = values.len();
         Unwritten::append(&mut values, nbytes, fill)?;
-        Ok(Self::of(values, start, nbytes))
+        Ok(Self::from_part(values, start, nbytes))
     }
 
     /// [`Self::in_parts`] as a vector, which is not aligned beyond its elements.
@@ -123,12 +123,12 @@ impl Fresh {
         huge_pages::advise(&mut values);
         let start = values.as_ptr().align_offset(ALIGNMENT).min(slack);
         fill(&mut values[start..start + len])?;
-        Ok(Self::of(values, start, len))
+        Ok(Self::from_part(values, start, len))
     }
 
     /// The `len` values of a vector from `start` on.
     #[inline(never)]
-    fn of<T: ArrowNativeType>(values: Vec<T>, start: usize, len: usize) -> Self {
+    fn from_part<T: ArrowNativeType>(values: Vec<T>, start: usize, len: usize) -> Self {
         let (start, nbytes) = (start * size_of::<T>(), len * size_of::<T>());
         Self::from_vec(values).part(start, nbytes)
     }

@@ -33,7 +33,7 @@ pub(super) const PAGE: usize = 2 << 20;
 pub(super) unsafe fn advise_pages(start: *mut u8, nbytes: usize) {
     const MADV_HUGEPAGE: i32 = 14;
 
-    // SAFETY: the caller's promise; this advice changes neither what pages hold nor what may be done
+    // SAFETY: these bytes are the caller's; this advice changes neither what pages hold nor what may be done
     // with them.
     unsafe { advise_whole_pages(start, nbytes, MADV_HUGEPAGE) }
 }
@@ -48,7 +48,7 @@ pub(super) unsafe fn advise_pages(start: *mut u8, nbytes: usize) {
 pub(super) unsafe fn offer(start: *mut u8, nbytes: usize) {
     const MADV_FREE: i32 = 8;
 
-    // SAFETY: the caller's promise.
+    // SAFETY: these bytes are the caller's, and not read before they are written to: the advice takes their contents.
     unsafe { advise_whole_pages(start, nbytes, MADV_FREE) }
 }
 
@@ -68,6 +68,6 @@ unsafe fn advise_whole_pages(start: *mut u8, nbytes: usize, advice: i32) {
     }
     let skip = start.align_offset(SMALL_PAGE);
     let length = nbytes.saturating_sub(skip) / SMALL_PAGE * SMALL_PAGE;
-    // SAFETY: the caller's promise; the pages lie within this memory.
+    // SAFETY: the pages lie within memory that is the caller's, who answers for the effect.
     unsafe { madvise(start.wrapping_add(skip), length, advice) };
 }

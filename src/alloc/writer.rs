@@ -49,7 +49,7 @@ impl<'a> Unwritten<'a> {
     /// # Panics
     ///
     /// If a part is missing.
-    fn all<E>(
+    fn fill_all<E>(
         memory: &mut [MaybeUninit<u8>],
         fill: impl FnOnce(Unwritten<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -59,7 +59,7 @@ impl<'a> Unwritten<'a> {
         Ok(())
     }
 
-    /// Appends `count` elements to a vector with capacity for them, as [`Self::all`] writes them.
+    /// Appends `count` elements to a vector with capacity for them, as [`Self::fill_all`] writes them.
     ///
     /// # Panics
     ///
@@ -70,7 +70,7 @@ impl<'a> Unwritten<'a> {
         fill: impl FnOnce(Unwritten<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let len = out.len() + count;
-        Self::all(bytes_of(&mut out.spare_capacity_mut()[..count]), fill)?;
+        Self::fill_all(bytes_of(&mut out.spare_capacity_mut()[..count]), fill)?;
         // SAFETY: R2, and the memory was cut to parts only: all bytes are written, and any bytes are elements. Threads
         // that wrote some of them have ended, because the parts borrowed the vector.
         unsafe { out.set_len(len) };
@@ -176,7 +176,7 @@ impl<'a> Place<'a> {
         if nbytes == 0 {
             return Self(&mut []);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: these bytes can be written to, and nothing in Rust borrows them during `'a`.
         Self(unsafe { slice::from_raw_parts_mut(start.cast(), nbytes) })
     }
 
@@ -193,7 +193,7 @@ impl<'a> Place<'a> {
         self,
         fill: impl FnOnce(Unwritten<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        Unwritten::all(self.0, fill)
+        Unwritten::fill_all(self.0, fill)
     }
 }
 
@@ -355,7 +355,7 @@ mod stores {
     pub(in super::super) unsafe fn stream_line(from: *const [u8; LINE], to: *mut [u8; LINE]) {
         let (from, to) = (from.cast::<__m128i>(), to.cast::<__m128i>());
         for part in 0..LINE / size_of::<__m128i>() {
-            // SAFETY: the caller's promise; the parts of what is aligned are.
+            // SAFETY: a line of `from` can be read, and of `to` be written; the parts of what is aligned are.
             unsafe { _mm_stream_si128(to.add(part), _mm_loadu_si128(from.add(part))) };
         }
     }
@@ -376,7 +376,7 @@ mod stores {
     ///
     /// `from` can be read, and `to` be written.
     pub(in super::super) unsafe fn stream_line(from: *const [u8; LINE], to: *mut [u8; LINE]) {
-        // SAFETY: the caller's promise.
+        // SAFETY: a line of `from` can be read, and of `to` be written.
         unsafe { std::ptr::copy_nonoverlapping(from, to, 1) };
     }
 

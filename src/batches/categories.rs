@@ -129,8 +129,8 @@ impl Categories {
         let own = addresses(column)?;
         let found = match is_bool8(field) {
             // Any other number is true.
-            true => Values::plain(Arc::new(truths(&own)?)),
-            false => checked(|| Ok(Values::of(&own)))?,
+            true => LeafValues::plain(Arc::new(truths(&own)?)),
+            false => checked(|| Ok(LeafValues::of(&own)))?,
         };
         self.of_values(&found, own.len())
     }
@@ -143,7 +143,7 @@ impl Categories {
         }
     }
 
-    fn of_values(&self, values: &Values, rows: usize) -> Result<Int32Array, Error> {
+    fn of_values(&self, values: &LeafValues, rows: usize) -> Result<Int32Array, Error> {
         alloc::probe_alloc(rows.saturating_mul(size_of::<i32>() + 1))?;
         let Words { distinct, positions, .. } = &*self.words;
         let data: ArrayData = values.array.to_data();
@@ -184,7 +184,12 @@ impl Categories {
     }
 
     #[cold]
-    fn refusal(&self, values: &Values, first: usize, unknown: &[usize]) -> Result<Error, Error> {
+    fn refusal(
+        &self,
+        values: &LeafValues,
+        first: usize,
+        unknown: &[usize],
+    ) -> Result<Error, Error> {
         let mut others = Distinct::of_numbers(values.array.data_type());
         for &index in unknown {
             others
@@ -221,14 +226,14 @@ impl fmt::Debug for Categories {
 }
 
 /// Values without children, and for each row where its value is.
-struct Values {
+struct LeafValues {
     array: ArrayRef,
     /// `None`: each at its row.
     rows: Option<Vec<usize>>,
     nulls: Option<NullBuffer>,
 }
 
-impl Values {
+impl LeafValues {
     fn plain(array: ArrayRef) -> Self {
         Self { rows: None, nulls: array.logical_nulls(), array }
     }

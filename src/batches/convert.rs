@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Which columns are read, which of them as codes, and how they become a batch.
-pub(super) struct Conversion {
+pub(super) struct BatchPlan {
     /// Positions of the columns to read; the labels are the last ones.
     pub(super) columns: Vec<usize>,
     pub(super) codes: Vec<Option<Codes>>,
@@ -33,7 +33,7 @@ pub(super) struct Conversion {
     pub(super) converter: Converter,
 }
 
-impl Conversion {
+impl BatchPlan {
     /// Of columns of this schema, or of a single column if `is_table` is false. Types that cannot be converted are an error.
     pub(super) fn new(
         schema: &Schema,
@@ -83,7 +83,7 @@ impl Conversion {
         // Before the first row is read.
         let fields = schema.fields().iter().map(|field| Field::clone(field).with_nullable(true));
         let read = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        drop(converter.batch(vec![Piece::all(RecordBatch::new_empty(schema))])?);
+        drop(converter.batch(vec![Piece::whole(RecordBatch::new_empty(schema))])?);
         Ok(Self { columns, codes, read, converter })
     }
 }
@@ -270,7 +270,7 @@ impl Converter {
         let has_lists = (0..width).any(|index| self.is_dense(index));
         if let ([piece], false) = (pieces, has_lists) {
             let plan = |chunk: &RecordBatch| {
-                let features = self.features(&[Piece::all(chunk.clone())], width).ok()?;
+                let features = self.features(&[Piece::whole(chunk.clone())], width).ok()?;
                 UniformMatrix::new(&features[0], &self.features, options)
             };
             if let Some((matrix, rows)) = piece.matrix(plan) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{FieldRef, Schema, SchemaRef};
 
-use super::convert::Conversion;
+use super::convert::BatchPlan;
 use super::reader::{Codes, Piece};
 use super::{Batch, BatchOptions};
 use crate::chunks::checked;
@@ -44,9 +44,9 @@ use crate::{Error, fence::fenced, names};
 pub struct Encoder {
     /// The columns that are read; the labels are the last ones.
     schema: SchemaRef,
-    features: Conversion,
+    features: BatchPlan,
     /// With the labels too, if there are any.
-    all: Option<Conversion>,
+    all: Option<BatchPlan>,
 }
 
 impl Encoder {
@@ -65,9 +65,9 @@ impl Encoder {
             ..options.clone()
         };
         options.check()?;
-        let all = Conversion::new(schema, true, &options)?;
+        let all = BatchPlan::new(schema, true, &options)?;
         let width = all.columns.len() - options.labels.len();
-        let fields = |plan: &Conversion| -> Vec<FieldRef> {
+        let fields = |plan: &BatchPlan| -> Vec<FieldRef> {
             plan.columns.iter().map(|&at| Arc::clone(&schema.fields()[at])).collect()
         };
         let read = Schema::new_with_metadata(fields(&all), schema.metadata().clone());
@@ -88,7 +88,7 @@ impl Encoder {
         };
         let (features, all) = match options.labels.is_empty() {
             true => (all, None),
-            false => (Conversion::new(&read, true, &alone)?, Some(all)),
+            false => (BatchPlan::new(&read, true, &alone)?, Some(all)),
         };
         Ok(Self { schema: Arc::new(read), features, all })
     }
@@ -119,7 +119,7 @@ impl Encoder {
         self.encode_by(self.all.as_ref().unwrap_or(&self.features), rows)
     }
 
-    fn encode_by(&self, plan: &Conversion, rows: &RecordBatch) -> Result<Batch, Error> {
+    fn encode_by(&self, plan: &BatchPlan, rows: &RecordBatch) -> Result<Batch, Error> {
         let fields = &self.schema.fields()[..plan.codes.len()];
         let wanted: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
         let found = names::columns(rows.schema_ref(), &wanted)?;
@@ -148,7 +148,7 @@ impl Encoder {
     }
 }
 
-impl Conversion {
+impl BatchPlan {
     fn encode(&self, columns: Vec<(ArrayRef, FieldRef)>, rows: usize) -> Result<Batch, Error> {
         let mut read: Vec<ArrayRef> = Vec::with_capacity(columns.len());
         for ((column, field), codes) in columns.into_iter().zip(&self.codes) {
@@ -161,7 +161,7 @@ impl Conversion {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let schema = Arc::clone(&self.read);
         let batch = checked(|| RecordBatch::try_new_with_options(schema, read, &options))?;
-        let encoded = fenced(|| converter.batch(vec![Piece::all(batch)]));
+        let encoded = fenced(|| converter.batch(vec![Piece::whole(batch)]));
         encoded.unwrap_or_else(|panic| Err(Error::Panicked(panic)))
     }
 }

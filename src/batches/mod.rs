@@ -61,7 +61,7 @@ use crate::{Error, ReaderError, chunks::Coded, fence::fenced};
 
 pub use batch::{Batch, BatchColumn, BatchTensor, Features};
 pub use categories::Categories;
-use convert::{Conversion, Converter};
+use convert::{BatchPlan, Converter};
 pub use encoder::Encoder;
 pub use options::{BatchOptions, ColumnOptions, Form, Shard, Shuffle};
 use prefetch::Prefetch;
@@ -153,8 +153,8 @@ impl Batches {
         options: &BatchOptions,
     ) -> Result<Self, Error> {
         options.check()?;
-        let Conversion { columns, codes, read, converter } =
-            Conversion::new(schema, is_table, options)?;
+        let BatchPlan { columns, codes, read, converter } =
+            BatchPlan::new(schema, is_table, options)?;
         let with_codes = converter.coded.iter().flatten().cloned().collect();
         let reader = Reader::new(chunks, columns, codes, read, options);
         let pipeline = Pipeline { reader, skip: options.skip, converter };

@@ -478,14 +478,14 @@ impl BatchOptions {
     }
 
     /// Names of the features, followed by those of the labels; `None` for all columns.
-    pub(crate) fn wanted(&self) -> Option<Vec<&str>> {
+    pub(crate) fn names(&self) -> Option<Vec<&str>> {
         let features = self.columns.as_ref()?.iter().filter(|name| !self.labels.contains(name));
         Some(features.chain(&self.labels).map(String::as_str).collect())
     }
 
     /// Positions of the features in a table, followed by those of the labels.
     pub(super) fn positions(&self, schema: &Schema) -> Result<Vec<usize>, Error> {
-        let positions = match self.wanted() {
+        let positions = match self.names() {
             // One error lists all missing names, those of labels too.
             Some(wanted) => names::columns(schema, &wanted)?,
             None => {

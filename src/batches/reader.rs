@@ -73,7 +73,7 @@ impl Reader {
             Some(mut pool) => {
                 let drawn = self.drawn(&mut pool);
                 self.pool = Some(pool);
-                drawn?.map(|batch| vec![Piece::all(batch)])
+                drawn?.map(|batch| vec![Piece::whole(batch)])
             }
         };
         let is_left_out =
@@ -96,7 +96,7 @@ impl Reader {
             return Ok(Some(batch));
         }
         let size = self.options.batch_size.unwrap_or(1);
-        let (mut pieces, mut wanted, mut is_over) = (Pieces::default(), pool.wanted(), false);
+        let (mut pieces, mut wanted, mut is_over) = (Pieces::default(), pool.rows_to_read(), false);
         while wanted >= size {
             // Without shards, all wanted blocks are read as one.
             let rows = if self.options.shard.count == 1 { wanted / size * size } else { size };
@@ -162,7 +162,7 @@ impl Reader {
         let options = RecordBatchOptions::new().with_row_count(Some(chunk.num_rows()));
         let schema = Arc::clone(&self.schema);
         let read = || RecordBatch::try_new_with_options(schema, columns, &options);
-        self.pending.push_back(Piece::all(checked(read)?));
+        self.pending.push_back(Piece::whole(checked(read)?));
         self.rows = rows;
         Ok(true)
     }
@@ -278,7 +278,7 @@ pub(super) struct Piece {
 
 impl Piece {
     /// All rows of a chunk.
-    pub(super) fn all(batch: RecordBatch) -> Self {
+    pub(super) fn whole(batch: RecordBatch) -> Self {
         let rows = batch.num_rows();
         Self { chunk: Arc::new(Chunk { batch, matrix: OnceLock::new() }), from: 0, rows }
     }

@@ -7,21 +7,19 @@
 //! too. It copies all items of list views, and all children of dense unions, once for each slice, gives equal values of
 //! dictionaries several codes, and its numbers do not begin at multiples of 64 bytes, where JAX takes them without a copy.
 
-mod unions;
-
 use std::{ops::Range, sync::Arc};
 
 use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
 use arrow_array::{
     Array, ArrayRef, ArrowNativeTypeOp, OffsetSizeTrait, PrimitiveArray, RunArray, StructArray,
-    cast::AsArray, make_array,
+    UnionArray, cast::AsArray, make_array,
 };
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, NullBuffer};
 use arrow_data::transform::{Capacities, MutableArrayData};
 use arrow_data::{ArrayData, ArrayDataBuilder};
-use arrow_schema::{ArrowError, DataType, Fields};
+use arrow_schema::{ArrowError, DataType, Fields, UnionFields, UnionMode};
 
-use super::row_ranges::{Bounds, Items};
+use super::row_ranges::{Bounds, RowItems};
 use super::{
     checked::checked, dictionary::most, dictionary::of_one_dictionary, footprint, snapshot,
 };
@@ -56,7 +54,7 @@ fn concat_any(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
         DataType::ListView(_) => views::<i32>(chunks),
         DataType::LargeListView(_) => views::<i64>(chunks),
         DataType::FixedSizeList(_, size) => fixed_size_lists(chunks, size.as_usize()),
-        DataType::Union(fields, mode) => unions::concat(chunks, fields, *mode, &concat_any),
+        DataType::Union(fields, mode) => unions(chunks, fields, *mode),
         DataType::Boolean => booleans(chunks),
         other if footprint::item_width(other).is_some() => of_fixed_width(chunks),
         _ => indexed(&snapshot::chunks(chunks)?),
@@ -96,9 +94,9 @@ fn rows<O: Offset>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let (mut bytes, mut values) = (Vec::new(), Vec::new());
     for ((_, items), range) in parts.iter().zip(ranges) {
         match items {
-            Items::Bytes(all) => bytes.push(all.slice_with_length(range.start, range.len())),
-            Items::List(all, _) => values.push(all.slice(range.start, range.len())),
-            Items::Map(all) => values.push(Arc::new(all.slice(range.start, range.len()))),
+            RowItems::Bytes(all) => bytes.push(all.slice_with_length(range.start, range.len())),
+            RowItems::List(all, _) => values.push(all.slice(range.start, range.len())),
+            RowItems::Map(all) => values.push(Arc::new(all.slice(range.start, range.len()))),
         }
     }
     let data = like(chunks)?.add_buffer(offsets);
@@ -209,6 +207,71 @@ fn views<O: Offset>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let data =
         like(chunks)?.add_buffer(Buffer::from_vec(offsets)).add_buffer(Buffer::from_vec(sizes));
     Ok(make_array(data.add_child_data(values.to_data()).build()?))
+}
+
+/// Unions, child by child. Other code may write to type ids and offsets: they are copied first, and the copies are checked.
+fn unions(
+    chunks: &[ArrayRef],
+    fields: &UnionFields,
+    mode: UnionMode,
+) -> Result<ArrayRef, ArrowError> {
+    let unions: Vec<&UnionArray> = chunks.iter().map(|chunk| chunk.as_union()).collect();
+    let rows = unions.iter().map(|union| union.len()).sum::<usize>();
+    alloc::probe_alloc(rows.saturating_mul(5))?;
+    let ids: Vec<i8> = unions.iter().flat_map(|union| union.type_ids().iter().copied()).collect();
+    let mut data = ArrayData::builder(chunks[0].data_type().clone()).len(rows);
+    let mut offsets = vec![0; if mode == UnionMode::Dense { rows } else { 0 }];
+    for (id, _) in fields.iter() {
+        let (mut parts, mut first, mut before) = (Vec::with_capacity(unions.len()), 0, 0);
+        for union in &unions {
+            let rows = first..first + union.len();
+            let child = union.child(id);
+            let part = match union.offsets() {
+                Some(own) => {
+                    dense_child(id, child, own, &ids[rows.clone()], before, &mut offsets[rows])?
+                }
+                None => child.slice(0, union.len()),
+            };
+            (first, before) = (first + union.len(), before + part.len());
+            parts.push(part);
+        }
+        data = data.add_child_data(concat_any(&parts)?.to_data());
+    }
+    data = data.add_buffer(Buffer::from_vec(ids));
+    if mode == UnionMode::Dense {
+        data = data.add_buffer(Buffer::from_vec(offsets));
+    }
+    Ok(make_array(data.build()?))
+}
+
+/// The values of a child of a dense union from the first to the last that a row has. Writes the offsets of these rows,
+/// where values of other chunks come before them.
+fn dense_child(
+    id: i8,
+    child: &ArrayRef,
+    own: &[i32],
+    ids: &[i8],
+    before: usize,
+    offsets: &mut [i32],
+) -> Result<ArrayRef, ArrowError> {
+    let mut ends: Option<(i32, i32)> = None;
+    for ((&at, written), _) in own.iter().zip(&mut *offsets).zip(ids).filter(|(_, of)| **of == id) {
+        *written = at;
+        ends = ends.map_or(Some((at, at)), |(first, last)| Some((first.min(at), last.max(at))));
+    }
+    let Some((first, last)) = ends else { return Ok(child.slice(0, 0)) };
+    if first < 0 || last.as_usize() >= child.len() {
+        let message = "the union's rows are in no child".to_owned();
+        return Err(ArrowError::InvalidArgumentError(message));
+    }
+    let len = (last - first).as_usize() + 1;
+    let end = before.saturating_add(len);
+    i32::try_from(end).map_err(|_| ArrowError::OffsetOverflowError(end))?;
+    let by = i32::try_from(before).unwrap_or(0) - first;
+    for (written, _) in offsets.iter_mut().zip(ids).filter(|(_, of)| **of == id) {
+        *written += by;
+    }
+    Ok(child.slice(first.as_usize(), len))
 }
 
 /// Run-end encoded chunks.

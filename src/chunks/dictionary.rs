@@ -27,7 +27,7 @@ pub(crate) struct Dictionary {
 struct Unified {
     values: Values,
     /// The dictionary of the latest chunk, and the codes of its values.
-    last: Option<(ArrayRef, Codes)>,
+    last: Option<(ArrayRef, Translation)>,
     /// The values, as they were last returned.
     made: Option<ArrayRef>,
 }
@@ -40,7 +40,7 @@ enum Values {
 
 /// How the codes of a chunk are translated.
 #[derive(Clone)]
-struct Codes {
+struct Translation {
     codes: Int32Array,
     /// Whether all codes stay the same.
     is_same: bool,
@@ -141,7 +141,7 @@ impl Dictionary {
 }
 
 impl Unified {
-    fn codes(&mut self, values: &ArrayRef, data_type: &DataType) -> Result<Codes, Error> {
+    fn codes(&mut self, values: &ArrayRef, data_type: &DataType) -> Result<Translation, Error> {
         if let Some((last, codes)) = &self.last {
             if last.to_data().ptr_eq(&values.to_data()) {
                 return Ok(codes.clone());
@@ -165,7 +165,7 @@ impl Unified {
         };
         let mut pairs = (0..).zip(codes.values());
         let is_same = codes.null_count() == 0 && pairs.all(|(at, &code)| at == code);
-        let codes = Codes { codes, is_same };
+        let codes = Translation { codes, is_same };
         self.last = Some((Arc::clone(values), codes.clone()));
         Ok(codes)
     }

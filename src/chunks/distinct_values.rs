@@ -220,10 +220,10 @@ fn at<'a>(width: Width, bytes: &'a [u8], ends: &[usize], index: usize) -> &'a [u
     }
 }
 
-type Reader<'a> = Box<dyn Fn(usize) -> &'a [u8] + 'a>;
+type ValueBytes<'a> = Box<dyn Fn(usize) -> &'a [u8] + 'a>;
 
 /// The bytes of each value of a non-nested array, which `data` describes.
-fn reader<'a>(values: &'a dyn Array, data: &'a ArrayData, one_zero: bool) -> Reader<'a> {
+fn reader<'a>(values: &'a dyn Array, data: &'a ArrayData, one_zero: bool) -> ValueBytes<'a> {
     match values.data_type() {
         DataType::Utf8 => texts(values.as_bytes::<types::Utf8Type>()),
         DataType::LargeUtf8 => texts(values.as_bytes::<types::LargeUtf8Type>()),
@@ -262,11 +262,11 @@ const F64_NAN: [u8; 8] = f64::NAN.to_ne_bytes();
 
 /// Floats, with every NaN replaced by the same one, and the negative zero, if it is given, by the other.
 fn numbers<'a, const N: usize>(
-    words: Reader<'a>,
+    words: ValueBytes<'a>,
     nan: &'static [u8; N],
     negative_zero: Option<[u8; N]>,
     is_nan: fn([u8; N]) -> bool,
-) -> Reader<'a> {
+) -> ValueBytes<'a> {
     Box::new(move |index| match words(index).try_into() {
         Ok(bytes) if is_nan(bytes) => nan,
         Ok(bytes) if Some(bytes) == negative_zero => &[0; N],
@@ -274,19 +274,19 @@ fn numbers<'a, const N: usize>(
     })
 }
 
-fn words(data: &ArrayData, width: usize) -> Reader<'_> {
+fn words(data: &ArrayData, width: usize) -> ValueBytes<'_> {
     let bytes = data.buffers().first().map_or(&[][..], Buffer::as_slice);
     Box::new(move |index| &bytes[(data.offset() + index) * width..][..width])
 }
 
 // Other code may change offsets after the check, so each is read once and checked again.
 
-fn texts<T: ByteArrayType>(values: &GenericByteArray<T>) -> Reader<'_> {
+fn texts<T: ByteArrayType>(values: &GenericByteArray<T>) -> ValueBytes<'_> {
     let (offsets, bytes) = (values.value_offsets(), values.value_data());
     Box::new(move |index| &bytes[offsets[index].as_usize()..offsets[index + 1].as_usize()])
 }
 
-fn views<T: ByteViewType>(values: &GenericByteViewArray<T>) -> Reader<'_> {
+fn views<T: ByteViewType>(values: &GenericByteViewArray<T>) -> ValueBytes<'_> {
     Box::new(move |index| {
         match place(values.views()[index], index, values.views(), values.data_buffers()) {
             Ok((block, at)) => &block[at],

@@ -12,7 +12,7 @@ use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_data::ByteView;
 use arrow_schema::{DataType, FieldRef, UnionFields, UnionMode};
 
-use super::row_ranges::{Bounds, Items};
+use super::row_ranges::{Bounds, RowItems};
 use crate::{Error, alloc};
 
 /// Bytes of each row, as prefix sums, so that a range of rows takes constant time.
@@ -44,7 +44,7 @@ impl Sizes {
     }
 
     /// The bytes of one row.
-    pub(crate) fn of(&self, row: usize) -> Option<usize> {
+    pub(crate) fn of_row(&self, row: usize) -> Option<usize> {
         self.between(row, row.checked_add(1)?)
     }
 }
@@ -143,7 +143,7 @@ pub(crate) fn of_each_row(array: &dyn Array) -> Option<Sizes> {
                 sizes => sizes,
             };
             let each = lengths.into_iter().enumerate().flat_map(|(run, length)| {
-                let size = sizes.of(run).and_then(|size| size.checked_add(16));
+                let size = sizes.of_row(run).and_then(|size| size.checked_add(16));
                 std::iter::repeat_n(size, length)
             });
             Sizes::collect(rows, each)
@@ -158,7 +158,7 @@ fn of_each_choice(union: &UnionArray, fields: &UnionFields) -> Option<Sizes> {
     let size = |row: usize| {
         let id = union.type_id(row);
         let (_, sizes) = children.iter().find(|(child, _)| *child == id)?;
-        sizes.of(union.value_offset(row))?.checked_add(5)
+        sizes.of_row(union.value_offset(row))?.checked_add(5)
     };
     Sizes::collect(union.len(), (0..union.len()).map(size))
 }
@@ -187,7 +187,7 @@ fn of_each_code(dictionary: &dyn AnyDictionaryArray) -> Option<Sizes> {
     let rows = dictionary.len();
     alloc::probe_alloc(rows.checked_mul(8)?).ok()?;
     let keys = dictionary.normalized_keys();
-    Sizes::collect(rows, keys.iter().map(|&key| values.of(key)?.checked_add(9)))
+    Sizes::collect(rows, keys.iter().map(|&key| values.of_row(key)?.checked_add(9)))
 }
 
 /// The lengths of the runs of a run-end encoded array, and their values.
@@ -229,7 +229,7 @@ fn together(rows: usize, columns: &[Sizes]) -> Option<Sizes> {
     }
     let each = |row| {
         let mut columns = columns.iter();
-        columns.try_fold(1_usize, |sum, column| sum.checked_add(column.of(row)?))
+        columns.try_fold(1_usize, |sum, column| sum.checked_add(column.of_row(row)?))
     };
     Sizes::collect(rows, (0..rows).map(each))
 }
@@ -326,7 +326,7 @@ fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
         DataType::Union(fields, _) => fields.iter().try_fold(rows, |sum, (id, _)| {
             sum.checked_add(of_take(array.as_union().child(id), rows)?)
         }),
-        // Each row may be a run of its own: its value, and its end and index in buffers that double, beside the place of each
+        // Each row may be a run: its value, and its end and index in buffers that double, beside the place of each
         // row twice.
         DataType::RunEndEncoded(..) => {
             let whole = of_each_row(array)?.between(0, array.len())?;
@@ -341,7 +341,7 @@ fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
 }
 
 /// The bytes of `count` of the items of rows.
-fn of_some(items: Items<'_>, count: usize) -> Option<usize> {
+fn of_some(items: RowItems<'_>, count: usize) -> Option<usize> {
     let Some(values) = items.array() else { return Some(count) };
     of_type(values.data_type(), count)?.checked_add(of_mean(values, count)?)
 }

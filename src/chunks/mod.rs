@@ -22,5 +22,5 @@ pub(crate) use concat::concat;
 pub(crate) use dictionary::{Coded, Dictionary, Meaning, are_same, recoded};
 pub(crate) use distinct_values::{Distinct, tells_apart};
 pub(crate) use footprint::{check_appended, check_taken, check_taken_at, reserve};
-pub(crate) use row_ranges::{Bounds, Items, Numbers, place};
+pub(crate) use row_ranges::{Bounds, Integers, RowItems, place};
 pub(crate) use snapshot::{addresses, everything, validity};

@@ -16,21 +16,21 @@ use crate::alloc::{self, Fresh};
 use crate::{Error, OffsetsProblem, ffi::DLDataType, task};
 
 /// Offsets or sizes of 32 or 64 bits.
-pub(crate) struct Numbers {
+pub(crate) struct Integers {
     bytes: Buffer,
     is_large: bool,
 }
 
 /// The range of each row's values.
 pub(crate) enum Bounds {
-    Offsets(Numbers),
+    Offsets(Integers),
     /// Offsets and sizes of list views.
-    Views(Numbers, Numbers),
+    Views(Integers, Integers),
     /// Byte views, whose values are in several buffers, so that only their lengths count.
     ByteViews(ScalarBuffer<u128>),
 }
 
-impl Numbers {
+impl Integers {
     pub(crate) fn new<O: OffsetSizeTrait>(numbers: &ScalarBuffer<O>) -> Self {
         Self { bytes: numbers.inner().clone(), is_large: O::IS_LARGE }
     }
@@ -60,13 +60,13 @@ impl Numbers {
 
 /// What rows of different lengths consist of.
 #[derive(Clone, Copy)]
-pub(crate) enum Items<'a> {
+pub(crate) enum RowItems<'a> {
     Bytes(&'a Buffer),
     List(&'a ArrayRef, &'a FieldRef),
     Map(&'a StructArray),
 }
 
-impl<'a> Items<'a> {
+impl<'a> RowItems<'a> {
     /// The array of the items; `None` for bytes.
     pub(crate) fn array(self) -> Option<&'a dyn Array> {
         match self {
@@ -87,23 +87,26 @@ impl<'a> Items<'a> {
 
 impl Bounds {
     /// The bounds and the items of an array whose rows differ in length; `None` for other types and for byte views.
-    pub(crate) fn of(array: &dyn Array) -> Option<(Self, Items<'_>)> {
-        fn bytes<T: ByteArrayType>(array: &GenericByteArray<T>) -> (Bounds, Items<'_>) {
-            (Bounds::Offsets(Numbers::new(array.offsets().inner())), Items::Bytes(array.values()))
+    pub(crate) fn of(array: &dyn Array) -> Option<(Self, RowItems<'_>)> {
+        fn bytes<T: ByteArrayType>(array: &GenericByteArray<T>) -> (Bounds, RowItems<'_>) {
+            (
+                Bounds::Offsets(Integers::new(array.offsets().inner())),
+                RowItems::Bytes(array.values()),
+            )
         }
         fn list<'a, O: OffsetSizeTrait>(
             list: &'a GenericListArray<O>,
             item: &'a FieldRef,
-        ) -> (Bounds, Items<'a>) {
-            let offsets = Numbers::new(list.offsets().inner());
-            (Bounds::Offsets(offsets), Items::List(list.values(), item))
+        ) -> (Bounds, RowItems<'a>) {
+            let offsets = Integers::new(list.offsets().inner());
+            (Bounds::Offsets(offsets), RowItems::List(list.values(), item))
         }
         fn view<'a, O: OffsetSizeTrait>(
             list: &'a GenericListViewArray<O>,
             item: &'a FieldRef,
-        ) -> (Bounds, Items<'a>) {
-            let bounds = Bounds::Views(Numbers::new(list.offsets()), Numbers::new(list.sizes()));
-            (bounds, Items::List(list.values(), item))
+        ) -> (Bounds, RowItems<'a>) {
+            let bounds = Bounds::Views(Integers::new(list.offsets()), Integers::new(list.sizes()));
+            (bounds, RowItems::List(list.values(), item))
         }
         Some(match array.data_type() {
             DataType::Utf8 => bytes(array.as_bytes::<types::Utf8Type>()),
@@ -116,7 +119,7 @@ impl Bounds {
             DataType::LargeListView(item) => view(array.as_list_view::<i64>(), item),
             DataType::Map(..) => {
                 let map = array.as_map();
-                (Self::Offsets(Numbers::new(map.offsets().inner())), Items::Map(map.entries()))
+                (Self::Offsets(Integers::new(map.offsets().inner())), RowItems::Map(map.entries()))
             }
             _ => return None,
         })
@@ -158,7 +161,7 @@ impl Bounds {
         let ranges = || (0..self.rows()).map(|row| self.range(row));
         let starts = alloc::collect(ranges().map(|range| number(range.start)))?;
         let sizes = alloc::collect(ranges().map(|range| number(range.len().min(width))))?;
-        Ok(Self::Views(Numbers::new::<i64>(&starts.into()), Numbers::new::<i64>(&sizes.into())))
+        Ok(Self::Views(Integers::new::<i64>(&starts.into()), Integers::new::<i64>(&sizes.into())))
     }
 
     /// The offsets buffer, if there is one.
@@ -239,7 +242,7 @@ impl Bounds {
 }
 
 /// Checks that offsets are non-negative and non-decreasing.
-fn check_rising(offsets: &Numbers) -> Result<(), Error> {
+fn check_rising(offsets: &Integers) -> Result<(), Error> {
     match offsets.is_large {
         true => rising::<i64>(offsets.bytes.typed_data()),
         false => rising::<i32>(offsets.bytes.typed_data()),

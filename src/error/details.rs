@@ -123,7 +123,7 @@ pub enum DestinationProblem {
     Size {
         /// The shape of the result.
         needed: Vec<i64>,
-        /// Elements that the memory has room for.
+        /// Elements that fit the memory.
         found: usize,
     },
     /// There are gaps between the elements, or they are in another order.

@@ -5,7 +5,7 @@ use std::fmt;
 use arrow_schema::DataType;
 
 use super::Error;
-use crate::{CopyReason, ffi::DLDataType};
+use crate::{CopyReason, arrow_types::is_list, ffi::DLDataType};
 
 /// What to do instead: the end of an error's message, in Rust's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,11 +223,6 @@ impl fmt::Display for Hint {
             Self::Versioned => "use into_raw",
         })
     }
-}
-
-fn is_list(data_type: &DataType) -> bool {
-    use DataType::{LargeList, LargeListView, List, ListView};
-    matches!(data_type, List(_) | LargeList(_) | ListView(_) | LargeListView(_))
 }
 
 impl Error {

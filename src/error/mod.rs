@@ -8,6 +8,7 @@ mod refusals;
 
 use arrow_schema::{ArrowError, DataType, FieldRef};
 
+use crate::arrow_types::{MAX_DEPTH, TypeFault};
 use crate::ffi::{DLDataType, DLDevice};
 use crate::{CopyReason, Number};
 pub(crate) use details::{Count, Names, RefusedColumns};
@@ -639,6 +640,15 @@ pub enum Error {
     /// The combination of code, bits and lanes is invalid.
     #[error("no dtype has code {}, {} bits and {} lanes", .0.code.0, .0.bits, .0.lanes)]
     InvalidDtype(DLDataType),
+}
+
+impl From<TypeFault> for Error {
+    fn from(fault: TypeFault) -> Self {
+        match fault {
+            TypeFault::Impossible(data_type) => Self::NoSuchType { data_type },
+            TypeFault::TooDeep => Self::TooDeep { most: MAX_DEPTH },
+        }
+    }
 }
 
 /// [`ArrowError::ExternalError`] with this error as its source.

@@ -76,7 +76,7 @@ impl Axes {
 
 /// The plan of a mask of this many cells.
 pub(super) fn mask_plan(cells: usize, copy: CopyPolicy) -> Result<Plan, Error> {
-    Plan::of(if cells == 0 { Vec::new() } else { vec![CopyReason::Mask] }, cells, copy)
+    Plan::decide(if cells == 0 { Vec::new() } else { vec![CopyReason::Mask] }, cells, copy)
 }
 
 impl ColumnPlan {
@@ -156,7 +156,7 @@ impl Column {
     pub(super) fn run(mut self) -> Result<(ManagedTensor, Option<ArrayRef>), Error> {
         self.settle()?;
         let dictionary = self.chunks[0].dictionary.clone();
-        Ok((self.made()?, dictionary))
+        Ok((self.into_tensor()?, dictionary))
     }
 
     /// Writes the values, as they come to lie, to memory as large as they are.
@@ -181,7 +181,7 @@ impl Column {
         Ok(())
     }
 
-    fn made(mut self) -> Result<ManagedTensor, Error> {
+    fn into_tensor(mut self) -> Result<ManagedTensor, Error> {
         let shape = self.shape();
         let Self { planned, chunks, is_gathered } = &mut self;
         let ColumnPlan { plan, target, rows, axes, .. } = planned;
@@ -197,7 +197,9 @@ impl Column {
             return ManagedTensor::from_shared(buffer, spec);
         }
         let is_made = *is_gathered && chunks[0].dtype == dtype;
-        if let Some(memory) = claim(is_made || plan.is_just_requested(), &mut chunks[0].storage) {
+        if let Some(memory) =
+            claim_cells(is_made || plan.is_just_requested(), &mut chunks[0].storage)
+        {
             return ManagedTensor::from_fresh(memory, spec.copied());
         }
         let nbytes = target.nbytes(chunks.iter().map(CellArray::len).sum())?;
@@ -223,7 +225,7 @@ fn rows(chunks: &[CellArray]) -> Result<i64, Error> {
 
 /// The buffer itself, if it has all that the plan asks for and no other owner: this is so for randomly drawn rows, once
 /// their batches have been dropped.
-pub(super) fn claim(is_made: bool, storage: &mut CellBuffer) -> Option<Fresh> {
+pub(super) fn claim_cells(is_made: bool, storage: &mut CellBuffer) -> Option<Fresh> {
     let CellBuffer::Words(buffer) = storage else { return None };
     if !is_made {
         return None;
@@ -313,7 +315,7 @@ impl<'a> Survey<'a> {
             // An empty result needs no copy.
             reasons.clear();
         }
-        let plan = Plan::of(reasons, target.nbytes(cells)?, options.copy)?;
+        let plan = Plan::decide(reasons, target.nbytes(cells)?, options.copy)?;
         Ok(ColumnPlan { plan, target, is_many: filled > 1, of_several, rows, axes: Axes::Rows })
     }
 }

@@ -10,7 +10,7 @@ use super::column::{Axes, Column};
 use super::lists::{Lists, Rows};
 use super::options::{ExportOptions, NullPolicy};
 use super::{padded::Frame, source::Source};
-use crate::chunks::{Bounds, Items, addresses, checked, footprint, reserve};
+use crate::chunks::{Bounds, RowItems, addresses, checked, footprint, reserve};
 use crate::{
     CopyPolicy, CopyReason, Error, ManagedTensor, Plan, ffi::DLDataType, layout, task::Steps,
 };
@@ -25,7 +25,7 @@ pub(crate) enum RowLength<'a> {
 }
 
 impl RowLength<'_> {
-    fn known(self) -> Option<usize> {
+    fn get(self) -> Option<usize> {
         match self {
             Self::Any => None,
             Self::SameAcrossBatches(length) => length.get().copied(),
@@ -79,7 +79,7 @@ impl DenseLists {
         length: RowLength<'_>,
     ) -> Result<Self, Error> {
         let rows = Lists::read(source, options, |_| false)?;
-        let found = length_of(&rows, length.known());
+        let found = length_of(&rows, length.get());
         let found = match found {
             // If the items have no tensor form, ragged and padded would refuse them too: say that instead.
             Err(uneven @ Error::RowLength { .. }) => {
@@ -111,7 +111,7 @@ impl DenseLists {
         let mut plan = lists.values.plan.clone();
         if is_padded {
             let reasons = vec![CopyReason::Padded(length)];
-            plan = plan.and(Plan::of(reasons, frame.nbytes()?, options.copy)?);
+            plan = plan.and(Plan::decide(reasons, frame.nbytes()?, options.copy)?);
         }
         let shape = frame.shape.clone();
         Ok(Self { plan, shape, lists, length, frame: is_padded.then_some(frame) })
@@ -183,10 +183,10 @@ pub(crate) fn fixed_size(
     copy: CopyPolicy,
 ) -> Result<ArrayRef, Error> {
     let lists = addresses(lists)?;
-    let Some((bounds, Items::List(values, item))) = Bounds::of(&lists) else { return Ok(lists) };
+    let Some((bounds, RowItems::List(values, item))) = Bounds::of(&lists) else { return Ok(lists) };
     bounds.check(values.len())?;
     let valid = |row: &usize| lists.is_valid(*row);
-    let (rows, mut found) = (0..lists.len(), length.known());
+    let (rows, mut found) = (0..lists.len(), length.get());
     for row in rows.clone().filter(valid) {
         let length = bounds.range(row).len();
         let expected = *found.get_or_insert(length);

@@ -99,7 +99,7 @@ pub fn into_tensor_with_field(
     let is_empty = shared.size() == 0;
     let (shape, strides) = (shared.shape().to_vec(), shared.strides().into_owned());
     drop(shared);
-    let memory = if is_empty { Ok(Fresh::from_vec(Vec::<u8>::new())) } else { claim(array) };
+    let memory = if is_empty { Ok(Fresh::from_vec(Vec::<u8>::new())) } else { claim_array(array) };
     match memory {
         Ok(memory) => {
             ManagedTensor::from_fresh(memory, TensorSpec::new(dtype, flags, &shape, &strides))
@@ -110,7 +110,7 @@ pub fn into_tensor_with_field(
 }
 
 /// The memory of an array without nulls whose values begin at its start; otherwise the array.
-fn claim(array: ArrayRef) -> Result<Fresh, (ArrayRef, ExclusiveObstacle)> {
+fn claim_array(array: ArrayRef) -> Result<Fresh, (ArrayRef, ExclusiveObstacle)> {
     if Arc::strong_count(&array) > 1 {
         return Err((array, ExclusiveObstacle::Shared));
     }
@@ -119,7 +119,7 @@ fn claim(array: ArrayRef) -> Result<Fresh, (ArrayRef, ExclusiveObstacle)> {
     if let DataType::FixedSizeList(item, size) = data_type {
         let values = Arc::clone(array.as_fixed_size_list().values());
         drop(array);
-        return claim(values).map_err(|(values, obstacle)| {
+        return claim_array(values).map_err(|(values, obstacle)| {
             let array: ArrayRef = Arc::new(FixedSizeListArray::new(item, size, values, nulls));
             (array, obstacle)
         });

@@ -17,7 +17,7 @@ use super::options::{ExportOptions, NullPolicy, ReadAs};
 use super::refusal;
 use super::source::{Source, check_type, empty};
 use crate::alloc::Fresh;
-use crate::chunks::{Bounds, Items, checked, place, validity};
+use crate::chunks::{Bounds, RowItems, checked, place, validity};
 use crate::extension::Extension;
 use crate::ffi::DLDataType;
 use crate::task::Steps;
@@ -254,8 +254,8 @@ impl Rows {
             DataType::Utf8View => views(array.as_string_view()),
             DataType::BinaryView => views(array.as_binary_view()),
             _ => match Bounds::of(array) {
-                Some((bounds, Items::Bytes(bytes))) => (bounds, RowValues::Bytes(bytes.clone())),
-                Some((bounds, Items::List(values, item))) => {
+                Some((bounds, RowItems::Bytes(bytes))) => (bounds, RowValues::Bytes(bytes.clone())),
+                Some((bounds, RowItems::List(values, item))) => {
                     (bounds, RowValues::List(values.clone(), item.clone()))
                 }
                 _ => return Err(refusal::not_ragged(field)),

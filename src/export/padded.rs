@@ -255,7 +255,7 @@ pub fn prepare_padded<'a, F>(
     frame.padding.is_left = pad.side == Side::Left;
     let step = |reason, nbytes| {
         // An empty result needs no copy.
-        Plan::of(if nbytes == 0 { Vec::new() } else { vec![reason] }, nbytes, options.copy)
+        Plan::decide(if nbytes == 0 { Vec::new() } else { vec![reason] }, nbytes, options.copy)
     };
     let nbytes = rows.checked_mul(size_of::<i64>()).ok_or(Error::Overflow("length"))?;
     let mut plan = lists.values.plan.clone();

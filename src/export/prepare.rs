@@ -357,7 +357,7 @@ fn chunks(source: Source<'_>, options: &ExportOptions) -> Result<Vec<CellArray>,
         Source::Array(array, _) => Ok(vec![read(array)?]),
         Source::Row(array, _, index) => {
             check_type(array, field)?;
-            Ok(vec![row::of(array, field, index, options.reading())?])
+            Ok(vec![row::read_row(array, field, index, options.reading())?])
         }
         Source::Chunks([], _) => Ok(vec![read(&empty(field)?)?]),
         Source::Chunks(arrays, _) => arrays.iter().map(|array| read(array)).collect(),

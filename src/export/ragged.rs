@@ -174,7 +174,7 @@ impl Offsets {
         if dtype != own {
             reasons.push(CopyReason::Cast { from: own, to: dtype });
         }
-        let plan = Plan::of(reasons, nbytes, copy)?;
+        let plan = Plan::decide(reasons, nbytes, copy)?;
         if dtype == DLDataType::INT32 && i32::try_from(values.rows).is_err() {
             return Err(Error::OffsetDoesNotFit { offset: values.rows, dtype });
         }

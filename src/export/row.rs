@@ -10,7 +10,7 @@ use crate::extension::{Dimensions, Extension};
 use crate::{Error, layout};
 
 /// A row, whose first axis, of extent 1, is the axis of rows.
-pub(super) fn of(
+pub(super) fn read_row(
     array: &dyn Array,
     field: &Field,
     index: usize,

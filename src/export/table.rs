@@ -11,7 +11,7 @@ use arrow_schema::DataType;
 use arrow_schema::{Field, Fields, Schema};
 
 use super::cells::{CellArray, CellBuffer, NullCount};
-use super::column::{Target, claim, merge};
+use super::column::{Target, claim_cells, merge};
 use super::options::{ExportOptions, NullPolicy, Order, ReadAs};
 use super::source::{check_columns, check_type, empty};
 use crate::alloc::{self, Fresh, Unwritten};
@@ -144,7 +144,7 @@ impl Matrix {
         }
         let extent = |count| i64::try_from(count).map_err(|_| Error::Overflow("length"));
         let shape = [extent(rows)?, extent(width)?];
-        let plan = Plan::of(reasons, target.nbytes(cells)?, options.copy)?;
+        let plan = Plan::decide(reasons, target.nbytes(cells)?, options.copy)?;
         let (order, fields) = (options.order, fields.clone());
         Ok(Self { plan, target, order, fields, columns, rows, shape })
     }
@@ -167,7 +167,9 @@ impl Matrix {
             return ManagedTensor::from_run(run.collect(), spec);
         }
         if columns.len() == 1 && (order == Order::RowMajor || columns.widths == [1]) {
-            if let Some(memory) = claim(plan.is_just_requested(), &mut columns.chunks[0].storage) {
+            if let Some(memory) =
+                claim_cells(plan.is_just_requested(), &mut columns.chunks[0].storage)
+            {
                 return ManagedTensor::from_fresh(memory, spec.copied());
             }
         }

@@ -92,7 +92,7 @@ impl Fit {
                 reasons.push(CopyReason::Misaligned { align: self.align });
             }
         }
-        Plan::of(reasons, self.conversion.nbytes(metadata.dtype, tensor.size()), options.copy)
+        Plan::decide(reasons, self.conversion.nbytes(metadata.dtype, tensor.size()), options.copy)
     }
 
     /// Why the elements are not contiguous in the memory order of the array.

@@ -10,9 +10,10 @@ use arrow_schema::{DataType, Field, FieldRef};
 use super::lists;
 use super::options::Representation;
 use crate::alloc::Fresh;
+use crate::arrow_types::{self, TypeFault};
 use crate::extension::{Dimensions, Extension};
 use crate::ffi::{DLDataType, DLDataTypeCode};
-use crate::{CopyReason, Error, Hint, ManagedTensor, arrow_types, dtype, kernels, layout};
+use crate::{CopyReason, Error, Hint, ManagedTensor, dtype, kernels, layout};
 
 /// A field, and the layout of its storage.
 pub(super) struct Choice {
@@ -33,7 +34,7 @@ pub(super) fn choose(
 ) -> Result<Choice, Error> {
     if let Representation::Field(field) = representation {
         let is_possible = match arrow_types::check(field.data_type()) {
-            Err(Error::NoSuchType { .. }) => false,
+            Err(TypeFault::Impossible(_)) => false,
             checked => checked.map(|()| true)?,
         };
         let stored = lists::of_fixed_size(field, metadata.rows()?, &mut metadata.stored_extents())?;
@@ -57,7 +58,7 @@ pub(super) fn choose(
     let mut is_permuted = false;
     let flat = metadata.shape.len() < 2 || *representation == Representation::FixedSizeList;
     if flat && extents.len() >= arrow_types::MAX_DEPTH {
-        return Err(arrow_types::TOO_DEEP);
+        return Err(TypeFault::TooDeep.into());
     }
     let field = if flat {
         field_layout.order = (0..extents.len()).collect();

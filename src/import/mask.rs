@@ -231,7 +231,7 @@ pub(super) fn plan(mask: &ManagedTensor, copy: CopyPolicy) -> Result<Plan, Error
         return Err(Error::BadMask(MaskProblem::Dtype(dtype)));
     }
     mask.check_readable()?;
-    Plan::of(vec![CopyReason::Bits], mask.size().div_ceil(8), copy)
+    Plan::decide(vec![CopyReason::Bits], mask.size().div_ceil(8), copy)
 }
 
 /// Whether the type has items below this many axes of a row.

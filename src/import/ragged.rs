@@ -12,7 +12,7 @@ use super::mask;
 use super::options::{ImportOptions, Representation};
 use super::ranges;
 use crate::alloc::Fresh;
-use crate::chunks::{Bounds, Numbers};
+use crate::chunks::{Bounds, Integers};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels::{self, CellValues, Cells};
 use crate::{
@@ -131,7 +131,7 @@ impl RaggedImport {
         if offsets.is_empty() {
             return Err(Error::BadOffsets(OffsetsProblem::Missing));
         }
-        Bounds::Offsets(Numbers::new(&offsets)).check(self.values.len)?;
+        Bounds::Offsets(Integers::new(&offsets)).check(self.values.len)?;
         let offsets = OffsetBuffer::new(offsets);
         let (values, _) = self.values.run(values)?;
         let rows: ArrayRef = match self.field.data_type() {
@@ -180,7 +180,7 @@ fn of_type(
     })?;
     let is_text = matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8);
     if is_text && prepared.plan.is_zero_copy() && values.may_change() {
-        prepared.plan = Plan::of(vec![CopyReason::Checked], values.nbytes(), options.copy)?;
+        prepared.plan = Plan::decide(vec![CopyReason::Checked], values.nbytes(), options.copy)?;
     }
     Ok(prepared)
 }
@@ -209,7 +209,7 @@ fn plan_offsets(
     let checked = offsets.may_change().then_some(CopyReason::Checked);
     let reasons =
         cast.into_iter().chain(offsets.row_major_obstacle()).chain(misaligned).chain(checked);
-    Plan::of(reasons.collect(), offsets.size().saturating_mul(align), copy)
+    Plan::decide(reasons.collect(), offsets.size().saturating_mul(align), copy)
 }
 
 /// The offsets, converted to type `O` as planned.

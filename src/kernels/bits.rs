@@ -3,7 +3,7 @@
 use arrow_buffer::{BooleanBuffer, bit_chunk_iterator::BitChunks};
 
 use super::gather::{Walk, append_run, readable};
-use super::{bytes::array, fill::masks, simd::Lanes};
+use super::{array, fill::masks, simd::Lanes};
 use crate::alloc::{Fresh, Unwritten};
 use crate::{Error, ManagedTensor, task::Steps};
 

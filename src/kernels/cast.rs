@@ -3,7 +3,7 @@
 
 use half::{bf16, f16};
 
-use super::bytes::array;
+use super::array;
 use crate::Number;
 use crate::dtype::for_each_numeric;
 use crate::ffi::DLDataType;
@@ -194,7 +194,7 @@ fn each<S: NativeBytes + To<D>, D: NativeBytes>(items: &[u8], out: &mut [u8]) ->
         fits &= same;
     }
     if S::MOST > D::MOST {
-        // In a pass of its own over what is in the L1 cache: in the loop above it takes twice as long.
+        // In a second pass, over what is in the L1 cache: in the loop above it takes twice as long.
         let is_infinite = |is, out| is | D::read(out).is_infinite();
         if out.chunks_exact(size_of::<D>()).fold(false, is_infinite) {
             fits &= stay_finite::<S, D>(items, out);

@@ -8,7 +8,7 @@ use super::bits::{append_bits, normalise, unpack_bits};
 use super::cast::{self, Cast};
 use super::fill::{FillBytes, append_filled, fill};
 use super::formats::{self, DecodeTable};
-use super::{bytes::array, decimal::Decimals, formats::from_bfloat};
+use super::{array, decimal::Decimals, formats::from_bfloat};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::{Error, Hint, Number, alloc::Unwritten};
 

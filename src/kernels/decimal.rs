@@ -3,7 +3,7 @@
 
 use arrow_buffer::i256;
 
-use super::bytes::array;
+use super::array;
 
 /// Decimals in memory: integers of 4, 8, 16 or 32 bytes, in units of 10 to the power of `-scale`.
 #[derive(Clone, Copy, Debug)]

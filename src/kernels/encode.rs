@@ -2,7 +2,7 @@
 
 use super::cast::{cast, exact};
 use super::{
-    bytes::array,
+    array,
     fill::FillBytes,
     formats::{self, from_bfloat},
 };

@@ -2,7 +2,7 @@
 
 use arrow_buffer::{NullBuffer, bit_chunk_iterator::BitChunks};
 
-use super::{bytes::array, simd::Lanes};
+use super::{array, simd::Lanes};
 use crate::alloc::Unwritten;
 
 /// The fill value as the bytes of one item of the dtype, from the first byte on.

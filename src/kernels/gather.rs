@@ -3,7 +3,7 @@
 use std::iter;
 
 use super::transpose::{BETWEEN_CHECKS, Tiles};
-use super::{bytes::array, simd::strided};
+use super::{array, simd::strided};
 use crate::{Error, ManagedTensor, alloc::Fresh, layout, task};
 
 /// Copies the elements of `tensor`, in row-major order, into fresh memory aligned to 64 bytes.

@@ -7,7 +7,6 @@
 //! - `threads` fills results block by block, on several threads where that pays.
 
 mod bits;
-mod bytes;
 mod cast;
 mod convert;
 mod decimal;
@@ -33,3 +32,11 @@ pub(crate) use interleave::{concat_columns, interleave_wide};
 pub(crate) use interleave::{concatenate, interleave};
 pub(crate) use pad::Padding;
 pub(crate) use threads::Threads;
+
+/// `bytes`, which must have length `N`, as an array.
+#[inline]
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(bytes);
+    array
+}

@@ -71,7 +71,7 @@ mod registers {
 
 #[cfg(any(not(target_feature = "sse2"), test))]
 mod arrays {
-    use super::super::bytes::array;
+    use super::super::array;
 
     #[derive(Clone, Copy)]
     pub(in super::super) struct Lanes([u8; 16]);

@@ -6,7 +6,7 @@
 use std::array::from_fn;
 use std::convert::Infallible;
 
-use super::bytes::array;
+use super::array;
 use super::simd::Lanes;
 use crate::alloc::{Grid, Unwritten};
 use crate::{Error, task};

@@ -214,7 +214,7 @@ impl AskedType {
 
 impl TypeArg {
     /// What was asked for; its error, now that it is used.
-    pub(super) fn asked(r#type: Option<Self>) -> PyResult<AskedType> {
+    pub(super) fn resolve(r#type: Option<Self>) -> PyResult<AskedType> {
         r#type.unwrap_or_default().0
     }
 }

@@ -74,7 +74,7 @@ impl PyArray {
                 Err(tensor) => tensor,
             }
         };
-        let options = TypeArg::asked(r#type)?.import(&tensor, copy)?;
+        let options = TypeArg::resolve(r#type)?.import(&tensor, copy)?;
         let prepared = import::prepare_any(tensor, mask, &options)?;
         let (array, field) = unlocked(py, prepared.work(), || prepared.run())?;
         Ok(Self::of(array, field))
@@ -91,7 +91,7 @@ impl PyArray {
         let tensor = take(x, device, copy)?;
         let mask = mask.map(take_mask).transpose()?;
         let copy = still_to_copy(&tensor, copy);
-        let options = TypeArg::asked(r#type)?.import(&tensor, copy)?;
+        let options = TypeArg::resolve(r#type)?.import(&tensor, copy)?;
         Ok(import::prepare_any(tensor, mask, &options)?.plan())
     }
 }
@@ -217,7 +217,7 @@ impl PyArray {
         Data::new(self.imported(), columns)?.to_tensor(py, &options, Asked::Tensor)
     }
 
-    /// One row as a Tensor of its own, without the axis of rows: a list's values, a text's bytes, the
+    /// One row as a Tensor, without the axis of rows: a list's values, a text's bytes, the
     /// tensor of an arrow.fixed_shape_tensor or arrow.variable_shape_tensor.
     ///
     /// A negative index counts from the end. A null row of a type whose rows differ in length or shape is

@@ -41,7 +41,7 @@ use crate::ExportOptions;
 /// - the buffer protocol: bytes, bytearray, array.array, mmap, memoryview, ctypes. While the tensor
 ///   lives the buffer is in use: a bytearray cannot be resized, a mmap not closed.
 ///
-/// Later writes to the object's memory show in the tensor. copy=True gives it memory of its own;
+/// Later writes to the object's memory show in the tensor. copy=True copies it;
 /// copy=False fails where the object says that it would have to copy.
 ///
 /// Raises TypeError for an object that has none of these, UnsupportedError for elements that are not

@@ -15,7 +15,7 @@ use super::dlpack::consume;
 use super::dlpack::request::CopyArg;
 use super::errors::placed;
 use super::expected::{Expected, is_a_table, listed, of_dtype};
-use super::named_tuples::Rows;
+use super::named_tuples::NamedRows;
 use super::protocols::is_arrow;
 use super::runtime::unlocked;
 use super::tensor::PyTensor;
@@ -140,7 +140,7 @@ fn take_column(
         let (array, field) = array.into_inner();
         Ok(TableColumn::Made(array, field))
     };
-    if let Some(Rows { is_padded, values, bounds, mask }) = Rows::of(column)? {
+    if let Some(NamedRows { is_padded, values, bounds, mask }) = NamedRows::of(column)? {
         let import = if is_padded { import::padded } else { import::ragged };
         return made(from_rows(&values, &bounds, mask.as_ref(), copy, r#type, import)?);
     }
@@ -287,7 +287,7 @@ pub(super) fn from_ragged(
     copy: Option<CopyArg>,
     mask: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyArray> {
-    let (copy, r#type) = (copy.map(|copy| copy.0), TypeArg::asked(r#type)?);
+    let (copy, r#type) = (copy.map(|copy| copy.0), TypeArg::resolve(r#type)?);
     if let Some(offsets) = offsets {
         return from_rows(values, offsets, mask, copy, r#type, import::ragged);
     }
@@ -398,7 +398,7 @@ pub(super) fn from_padded(
     r#type: Option<TypeArg>,
     mask: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyArray> {
-    from_rows(values, lengths, mask, None, TypeArg::asked(r#type)?, import::padded)
+    from_rows(values, lengths, mask, None, TypeArg::resolve(r#type)?, import::padded)
 }
 
 /// Lists, texts or binaries from values and offsets, or padded values and lengths.

@@ -55,7 +55,7 @@ pub(super) fn from_dlpack(
 /// it is a number.
 /// order: "C" for a row-major matrix, "F" for a column-major one, which the columns of record_batch(matrix) may
 /// be already. Columns of another library are copied, because its interface does not say that they are one allocation.
-/// copy: False to fail rather than copy, True for writable memory of its own.
+/// copy: False to fail rather than copy, True for a writable copy.
 /// columns: names of a table's columns, in the order of the result; None for all but an index of pandas's,
 /// which is not a feature. Other columns may have any type.
 /// physical: True to convert times, decimals of up to 64 bits and dictionary codes as the integers that store

@@ -48,7 +48,7 @@ impl LentTensor {
     /// It goes to a consumer in another language, stays in an object for one, or becomes an Arrow array, which the docs say
     /// may change. Code in Rust does not borrow its memory, but for a copy.
     pub(super) unsafe fn shared(&self) -> ManagedTensor {
-        // SAFETY: N1, and the caller's promise.
+        // SAFETY: N1, and no code in Rust borrows the memory but for a copy.
         unsafe { self.0.share_writable() }
     }
 
@@ -127,8 +127,8 @@ impl LentTensor {
     ///
     /// [`Self::check_writable`] holds, and code in Rust borrows none of the memory for as long as the place is there.
     pub(super) unsafe fn place(&mut self) -> Place<'_> {
-        // SAFETY: the producer says that it may be written to, and the elements lie from `data` on, side by side; for the rest
-        // the caller's promise.
+        // SAFETY: `check_writable` holds: the producer says that it may be written to, and the elements lie from `data` on,
+        // side by side. Code in Rust borrows none of them while the place is there.
         unsafe { Place::at(self.data(), self.nbytes()) }
     }
 

@@ -51,14 +51,14 @@ pub(super) fn padded<'py>(
 }
 
 /// What `Ragged` or `Padded` has: values, offsets or lengths, and a mask.
-pub(super) struct Rows<'py> {
+pub(super) struct NamedRows<'py> {
     pub(super) is_padded: bool,
     pub(super) values: Bound<'py, PyAny>,
     pub(super) bounds: Bound<'py, PyAny>,
     pub(super) mask: Option<Bound<'py, PyAny>>,
 }
 
-impl<'py> Rows<'py> {
+impl<'py> NamedRows<'py> {
     /// `None` for anything else than these named tuples.
     pub(super) fn of(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
         let Ok(tuple) = object.cast::<PyTuple>() else { return Ok(None) };

@@ -18,7 +18,7 @@ use super::arrow::structs::{ArrowSchema, Structure};
 use super::numpy::buffer_import;
 use super::numpy::buffer_import::ArraySpec;
 use super::{args::Items, array::PyArray, arrow, runtime::unlocked, tensor::PyTensor};
-use crate::arrow_types::{self, child_types};
+use crate::arrow_types::{self, TypeFault, child_types};
 use crate::chunks::{self, Meaning};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags};
 use crate::tensor::TensorSpec;
@@ -228,7 +228,7 @@ fn schema_of(
     depth: usize,
     fields: &mut usize,
 ) -> PyResult<FFI_ArrowSchema> {
-    type State<'py> = (
+    type SchemaState<'py> = (
         String,
         Option<String>,
         i64,
@@ -237,14 +237,14 @@ fn schema_of(
         Option<Bound<'py, PyAny>>,
     );
     if depth > arrow_types::MAX_DEPTH {
-        return Err(arrow_types::TOO_DEEP.into());
+        return Err(Error::from(TypeFault::TooDeep).into());
     }
     // The same state may be a child many times.
     *fields = fields.checked_sub(1).ok_or_else(|| {
         PyValueError::new_err(format!("the Arrow type has more than {MAX_FIELDS} fields"))
     })?;
     let (format, name, flags, metadata, Items(children), dictionary) =
-        state.extract::<State<'_>>()?;
+        state.extract::<SchemaState<'_>>()?;
     let children = children.iter().map(|child| schema_of(child, depth + 1, fields));
     let children = children.collect::<PyResult<Vec<_>>>()?;
     let dictionary = dictionary.map(|values| schema_of(&values, depth + 1, fields)).transpose()?;
@@ -269,9 +269,9 @@ fn data_of<'py>(
     state: &Bound<'py, PyAny>,
     known: &mut Buffers<'py>,
 ) -> PyResult<ArrayData> {
-    type State<'py> =
+    type ArrayState<'py> =
         (usize, Option<Bound<'py, PyAny>>, Items<Bound<'py, PyAny>>, Items<Bound<'py, PyAny>>);
-    let (len, nulls, Items(buffers), Items(children)) = state.extract::<State<'_>>()?;
+    let (len, nulls, Items(buffers), Items(children)) = state.extract::<ArrayState<'_>>()?;
     let mut types = child_types(data_type);
     if let DataType::Dictionary(_, values) = data_type {
         types.push((values, 0));

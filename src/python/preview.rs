@@ -53,7 +53,7 @@ impl fmt::Write for Start {
     }
 }
 
-/// A row of a non-nested array as an array of its own, which includes the value of its code or run.
+/// A row of a non-nested array as an array, which includes the value of its code or run.
 fn cell(array: &dyn Array, row: usize) -> Result<ArrayRef, Error> {
     let beyond = |index: usize, values: &dyn Array| match index < values.len() {
         true => cell(values, index),

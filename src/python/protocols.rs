@@ -1,12 +1,12 @@
 //! Which protocols an object supports.
 #![expect(unsafe_code, reason = "asks the interpreter about a class")]
 
-use std::{ffi::c_void, sync::OnceLock};
+use std::sync::OnceLock;
 
 use pyo3::types::{PyCapsule, PyString};
 use pyo3::{ffi, intern, prelude::*};
 
-use crate::pending::symbol;
+use crate::pending::function;
 
 /// Whether the object supports the Arrow PyCapsule interface.
 pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -47,11 +47,8 @@ pub(super) fn class_has(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -
         unsafe extern "C" fn(*mut ffi::PyTypeObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
     static LOOKUP: OnceLock<Option<Lookup>> = OnceLock::new();
 
-    let lookup = LOOKUP.get_or_init(|| {
-        let address = symbol(c"_PyType_Lookup");
-        // SAFETY: NULL, or the function of this name, whose signature has never changed.
-        unsafe { std::mem::transmute::<*mut c_void, Option<Lookup>>(address) }
-    });
+    // SAFETY: the signature of the function of this name has never changed.
+    let lookup = LOOKUP.get_or_init(|| unsafe { function(c"_PyType_Lookup") });
     // SAFETY: attached to Python, with a live class and a text; it raises no exception. The result is
     // a borrowed reference, which is only compared with NULL.
     lookup.map(|lookup| unsafe { !lookup(object.get_type_ptr(), name.as_ptr()).is_null() })

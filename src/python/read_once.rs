@@ -22,12 +22,12 @@ static OPENED: Mutex<Opened> = Mutex::new(Opened { objects: BTreeMap::new(), lim
 struct Opened {
     /// By the address of the weak reference. The interpreter has one for each object, if it has no callback, and its
     /// address is not used again while it is held here.
-    objects: BTreeMap<usize, Object>,
+    objects: BTreeMap<usize, ReadObject>,
     /// The number of objects at which those that are gone are removed.
     limit: usize,
 }
 
-struct Object {
+struct ReadObject {
     reference: Py<PyWeakrefReference>,
     is_taken: Arc<AtomicBool>,
 }
@@ -165,7 +165,7 @@ fn opened(reference: Bound<'_, PyWeakrefReference>) -> Arc<AtomicBool> {
         return Arc::clone(&object.is_taken);
     }
     let is_taken = Arc::default();
-    locked.objects.insert(address, Object { reference, is_taken: Arc::clone(&is_taken) });
+    locked.objects.insert(address, ReadObject { reference, is_taken: Arc::clone(&is_taken) });
     let is_full = locked.objects.len() >= locked.limit;
     drop(locked);
     if is_full {

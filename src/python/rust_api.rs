@@ -329,7 +329,7 @@ impl PyTensor {
     /// that release it and on free-threaded builds.
     #[must_use]
     pub unsafe fn tensor(&self) -> &Arc<ManagedTensor> {
-        // SAFETY: the caller's promise.
+        // SAFETY: no code writes to the memory while anything borrowed from it is in use: both ask the same.
         unsafe { self.tensor.get() }
     }
 }
@@ -393,12 +393,12 @@ impl<T: Element> ReadOnlyCell<T> {
             (8, 8) => load!(AtomicU64),
             (8, _) => {
                 let half = |index: usize| {
-                    // SAFETY: as above, each half by itself.
+                    // SAFETY: eight bytes, aligned as half of them: each half is a `u32`. Others may write to it.
                     unsafe { AtomicU32::from_ptr(at.cast::<u32>().add(index)) }
                         .load(Ordering::Relaxed)
                 };
                 let halves = [half(0), half(1)];
-                // SAFETY: as above.
+                // SAFETY: the size has been compared; any bits are a `T`.
                 unsafe { std::mem::transmute_copy(&halves) }
             }
             _ => unreachable!("numbers have 1, 2, 4 or 8 bytes"),

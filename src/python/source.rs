@@ -68,7 +68,7 @@ pub(super) fn receive<'py>(
         }
     }
     if let Some(method) = attribute(object, array)? {
-        return match asked(object, &method) {
+        return match call_method(object, &method) {
             Ok(pair) => Pair::of(object, &pair).map(Received::Pair),
             // nanoarrow's chunked arrays have both methods, and only the other one works.
             Err(error) if error.is_instance_of::<PyValueError>(py) => {
@@ -95,7 +95,7 @@ fn import_stream(
     wanted: Option<&[String]>,
 ) -> PyResult<Imported> {
     let reading = Reading::of(object)?;
-    let stream = taken_stream(object, method, wanted)?;
+    let stream = call_for_stream(object, method, wanted)?;
     // The stream may need the interpreter on another thread.
     let imported = object.py().detach(|| drained(stream, wanted, reading))?;
     refuse_objects(object, &imported.field)?;
@@ -158,16 +158,16 @@ pub(super) fn open(
     let Some(method) = attribute(object, intern!(py, "__arrow_c_stream__"))? else {
         return Ok(None);
     };
-    let stream = taken_stream(object, &method, wanted)?;
+    let stream = call_for_stream(object, &method, wanted)?;
     let stream = py.detach(|| Stream::open(stream, wanted, reading))?;
     refuse_objects(object, stream.field())?;
     Ok(Some(stream))
 }
 
 /// The stream of an object that has one.
-pub(super) fn taken(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrowArrayStream>> {
+pub(super) fn stream_of(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrowArrayStream>> {
     let method = attribute(object, intern!(object.py(), "__arrow_c_stream__"))?;
-    method.map(|method| taken_stream(object, &method, None)).transpose()
+    method.map(|method| call_for_stream(object, &method, None)).transpose()
 }
 
 /// The type of tables of a schema; with the columns that [`import`] selects.
@@ -178,7 +178,7 @@ pub(super) fn field(schema: &Bound<'_, PyAny>, wanted: Option<&[String]>) -> PyR
 }
 
 /// The result of the method. If `object` is a class, the call fails, and the error says what was expected.
-fn asked<'py>(
+fn call_method<'py>(
     object: &Bound<'py, PyAny>,
     method: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -206,12 +206,12 @@ fn explained(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
 }
 
 /// The stream of an object; if that fails, of a frame of pandas the stream without columns that are not wanted.
-fn taken_stream(
+fn call_for_stream(
     object: &Bound<'_, PyAny>,
     method: &Bound<'_, PyAny>,
     wanted: Option<&[String]>,
 ) -> PyResult<ArrowArrayStream> {
-    let answer = match (asked(object, method), wanted) {
+    let answer = match (call_method(object, method), wanted) {
         // pandas converts all columns that it has, and fails for one that Arrow has no type for.
         (Err(error), Some(wanted)) => match narrowed(object, wanted)? {
             Some(frame) => frame

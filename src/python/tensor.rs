@@ -81,7 +81,7 @@ impl PyTensor {
     ///
     /// N1: unless it is read-only, no code in Rust borrows its memory but by this object.
     pub(super) unsafe fn received(tensor: Arc<ManagedTensor>) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: N1.
         Self::of_lent(unsafe { LentTensor::new(tensor) })
     }
 

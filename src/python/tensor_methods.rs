@@ -48,7 +48,7 @@ impl PyTensor {
     ///
     /// device: "cpu", "cuda:0", a device of PyTorch's or JAX's, or a (device_type, device_id) tuple of DLPack;
     /// None for where it is.
-    /// copy: True for memory of its own; False to fail where the producer, or moving to that device,
+    /// copy: True for a copy; False to fail where the producer, or moving to that device,
     /// would copy; None copies only to get to the device.
     #[staticmethod]
     #[pyo3(signature = (x, /, *, device=None, copy=None))]
@@ -238,7 +238,7 @@ impl PyTensor {
 
     /// The one element as a number of Python's.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        elements::one(py, &self.tensor)
+        elements::single_element(py, &self.tensor)
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
@@ -246,15 +246,15 @@ impl PyTensor {
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.get_type::<PyInt>().call1((elements::one(py, &self.tensor)?,))
+        py.get_type::<PyInt>().call1((elements::single_element(py, &self.tensor)?,))
     }
 
     fn __float__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.get_type::<PyFloat>().call1((elements::one(py, &self.tensor)?,))
+        py.get_type::<PyFloat>().call1((elements::single_element(py, &self.tensor)?,))
     }
 
     fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.get_type::<PyComplex>().call1((elements::one(py, &self.tensor)?,))
+        py.get_type::<PyComplex>().call1((elements::single_element(py, &self.tensor)?,))
     }
 
     fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -280,7 +280,7 @@ impl PyTensor {
         pickle::tensor(slf, protocol)
     }
 
-    /// For copy.copy: memory of its own, row-major and writable.
+    /// For copy.copy: a row-major, writable copy.
     fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
         let copy = unlocked(py, self.tensor.nbytes(), || self.tensor.copied())?;
         let (field, meaning) = (self.field.clone(), self.meaning.clone());

@@ -62,7 +62,7 @@ impl<O: 'static> Block<O> {
     /// P1, and the block is not used again.
     unsafe fn free(block: *mut Self) {
         // The owner is taken within: to move what has just been written takes a tenth of an export's time.
-        // SAFETY: the caller's promise.
+        // SAFETY: P1, and the block is not used again.
         release(move || drop(unsafe { Self::take(block) }));
     }
 
@@ -184,7 +184,7 @@ impl Packed {
     ///
     /// P1 for this `O`, and the block is not used again.
     pub(super) unsafe fn into_owner<O: 'static>(self) -> O {
-        // SAFETY: the caller's promise.
+        // SAFETY: P1 for this `O`, and the block is not used again.
         unsafe { Block::<O>::take(self.0.as_ptr().cast()) }
     }
 

@@ -158,7 +158,7 @@ impl ManagedTensor {
         let (data, flags) = (data.cast(), DLPackFlags::default());
         let description =
             Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
-        // SAFETY: the caller's promise.
+        // SAFETY: the elements are at `data` until the owner is dropped, so that the description is truthful.
         unsafe { Self::pack(owner, &description) }
     }
 
@@ -175,7 +175,7 @@ impl ManagedTensor {
         let strides = &layout::row_major(shape);
         let description =
             Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
-        // SAFETY: the caller's promise.
+        // SAFETY: as for `from_raw_parts`, or the tensor is dropped before anyone reads its memory.
         unsafe { Self::pack(owner, &description) }
     }
 }
@@ -327,15 +327,14 @@ impl ManagedTensor {
         let TensorSpec { dtype, flags, shape, strides } = spec;
         let description =
             Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
-        // SAFETY: the caller's promise; a buffer keeps its allocation where it is. That the elements lie within these
-        // bytes is checked next, before any access.
-        let tensor = unsafe { Self::pack(buffer, &description) }?;
-        if tensor.extends_beyond(origin, len) {
-            return Err(Error::Overflow("extent beyond its buffer"));
-        }
-        Ok(tensor)
+        // SAFETY: the allocation has these bytes, and a buffer keeps it where it is; without `READ_ONLY` nothing else has it.
+        let tensor = unsafe { Self::within(buffer, &description, origin, len) }?;
+        tensor.ok_or(BEYOND)
     }
 }
+
+/// The error for elements outside of the memory that there is for them.
+pub(super) const BEYOND: Error = Error::Overflow("extent beyond its buffer");
 
 /// The range of a buffer in its allocation.
 fn whole(buffer: &Buffer) -> Range<usize> {
@@ -368,7 +367,7 @@ impl ManagedTensor {
     /// `prototype` is valid for reads, and so are `ndim` extents at its `shape`, if that is not NULL.
     /// Its data, device, strides and byte offset are not read.
     pub(crate) unsafe fn like(prototype: *const DLTensor) -> Result<Self, Error> {
-        // SAFETY: the caller's promise; `DLTensor` is plain data.
+        // SAFETY: `prototype` is valid for reads; `DLTensor` is plain data.
         let prototype = unsafe { prototype.read_unaligned() };
         let shell = DLTensor {
             data: ptr::null_mut(),
@@ -377,7 +376,7 @@ impl ManagedTensor {
             byte_offset: 0,
             ..prototype
         };
-        // SAFETY: the caller's promise for the shape; there are no strides and no memory.
+        // SAFETY: the extents are valid for reads; there are no strides and no memory.
         let view = unsafe { View::read(&raw const shell, false) }?;
         let memory = Fresh::write::<u8>(view.nbytes(), |_zeros| Ok(()))?;
         let strides = layout::row_major(view.shape());

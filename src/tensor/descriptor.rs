@@ -140,7 +140,7 @@ impl View {
         size: usize,
         itemsize: usize,
     ) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: `tensor` is valid for reads.
         let DLTensor { data, shape, strides, .. } = unsafe { tensor.read() };
         let nbytes = size * itemsize;
         Self {
@@ -167,7 +167,7 @@ impl View {
     ///
     /// As [`Self::read`]; the tensor has the contents of this view, with strides.
     pub(super) unsafe fn over(&self, tensor: *const DLTensor) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: `tensor` is valid for reads.
         let DLTensor { shape, strides, .. } = unsafe { tensor.read() };
         let (shape, strides) = match self.ndim {
             0 => (NonNull::dangling(), None),

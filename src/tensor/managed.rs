@@ -109,7 +109,7 @@ impl ManagedTensor {
     /// only `version` and `deleter` need be truthful.
     pub unsafe fn from_raw(tensor: *mut DLManagedTensorVersioned) -> Result<Self, Error> {
         let tensor = at(tensor)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the tensor is valid, truthful and given up; `drop` calls its deleter on an error.
         unsafe { Self::judge(tensor, drop) }
     }
 
@@ -123,7 +123,7 @@ impl ManagedTensor {
         tensor: *mut DLManagedTensorVersioned,
     ) -> Result<Self, Error> {
         let tensor = at(tensor)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the tensor is valid and truthful, and given up on success; on an error its owner is forgotten.
         unsafe { Self::judge(tensor, Owner::forget) }
     }
 
@@ -142,10 +142,10 @@ impl ManagedTensor {
         tensor: NonNull<DLManagedTensorVersioned>,
         refused: impl FnOnce(Owner),
     ) -> Result<Self, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: it is valid and given up: I1, but for the descriptor, which is judged next.
         let owner = unsafe { Owner::versioned(tensor) };
         let raw = tensor.as_ptr();
-        // SAFETY: the caller's promise. Only the version is read, and no reference made, before the
+        // SAFETY: it is valid. Only the version is read, and no reference made, before the
         // version is known: a later major version may have another layout.
         let DLPackVersion { major, .. } = unsafe { (&raw const (*raw).version).read() };
         if major != DLPackVersion::CURRENT.major {
@@ -154,7 +154,7 @@ impl ManagedTensor {
         }
         // SAFETY: the version is ours.
         let flags = unsafe { owner.flags() };
-        // SAFETY: the caller's promise, for the layout of version 1; `owner` outlives the view.
+        // SAFETY: the descriptor is truthful, of the layout of version 1; `owner` outlives the view.
         match unsafe { View::read(&raw const (*raw).dl_tensor, flags.contains(PADDED)) } {
             Ok(view) => {
                 Ok(Self { view, owner, exclusive: flags.contains(DLPackFlags::IS_COPIED).into() })
@@ -187,9 +187,9 @@ impl ManagedTensor {
     /// As [`Self::from_raw`].
     pub unsafe fn from_raw_legacy(tensor: *mut DLManagedTensor) -> Result<Self, Error> {
         let tensor = at(tensor)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: it is valid and given up: I1, but for the descriptor, which is judged next.
         let owner = unsafe { Owner::legacy(tensor) };
-        // SAFETY: the caller's promise; `owner` outlives the view.
+        // SAFETY: the descriptor is truthful; `owner` outlives the view.
         let view = unsafe { View::read(&raw const (*tensor.as_ptr()).dl_tensor, false) };
         Ok(Self { view: view?, owner, exclusive: Flag::from(false) })
     }
@@ -238,7 +238,7 @@ impl ManagedTensor {
     ///
     /// `description` is truthful, in the sense of [`Self::from_raw`], for as long as `owner` lives, on
     /// whatever thread and wherever it is moved to, or the tensor is dropped before anyone reads its
-    /// memory (a caller may first ask [`Self::extends_beyond`]).
+    /// memory.
     pub(crate) unsafe fn pack<O: Send + Sync + 'static>(
         owner: O,
         description: &Description<'_>,
@@ -248,13 +248,32 @@ impl ManagedTensor {
             // The header requires NULL where there are no elements.
             (description.data, description.byte_offset) = (std::ptr::null_mut(), 0);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: P3: the description is truthful for as long as `owner` lives, or the memory is not read.
         let packed = unsafe { pack(|| owner, &description) };
         let padded = description.flags.contains(PADDED);
-        // SAFETY: P1 for the header and its arrays, the caller's promise for the memory.
+        // SAFETY: P1 for the header and its arrays, P3 for the memory.
         let view = unsafe { View::read(&raw const (*packed.header()).dl_tensor, padded) };
         let owner = Owner::packed(packed);
         Ok(Self { view: view?, owner, exclusive: Flag::from(false) })
+    }
+
+    /// [`Self::pack`] of elements that have to lie within `len` bytes, the first of them at `origin`: `None` if one of them
+    /// does not.
+    ///
+    /// # Safety
+    ///
+    /// The memory has these bytes, for as long as `owner` lives, on whatever thread and wherever it is moved to. But for
+    /// extents and strides, `description` is truthful.
+    pub(crate) unsafe fn within<O: Send + Sync + 'static>(
+        owner: O,
+        description: &Description<'_>,
+        origin: usize,
+        len: usize,
+    ) -> Result<Option<Self>, Error> {
+        // SAFETY: the memory has these bytes; that the elements are among them is checked next, before any access.
+        let tensor = unsafe { Self::pack(owner, description) }?;
+        let is_within = tensor.size() == 0 || !tensor.view.extends_beyond(origin, len);
+        Ok(is_within.then_some(tensor))
     }
 
     /// A tensor that shares its memory.
@@ -263,7 +282,7 @@ impl ManagedTensor {
     ///
     /// I1 and I2: the view is that of the owner's descriptor.
     #[inline(always)]
-    pub(super) unsafe fn of(view: View, owner: Owner) -> Self {
+    pub(super) unsafe fn from_view(view: View, owner: Owner) -> Self {
         Self { view, owner, exclusive: Flag::from(false) }
     }
 
@@ -273,7 +292,7 @@ impl ManagedTensor {
     ///
     /// It was packed with the `Buffer` of a `Fresh` as its owner, by the pointer of the allocation.
     pub(super) unsafe fn known_fresh(self) -> Self {
-        // SAFETY: the caller's promise; I3, because a `Fresh` has no other holder.
+        // SAFETY: it was packed with the `Buffer` of a `Fresh`; I3, because a `Fresh` has no other holder.
         Self { owner: unsafe { self.owner.known_fresh() }, exclusive: Flag::from(true), ..self }
     }
 
@@ -608,11 +627,6 @@ impl ManagedTensor {
         self.view.dl_tensor()
     }
 
-    /// Whether there are elements outside of `len` bytes, in which the first one is at `origin`.
-    pub(crate) fn extends_beyond(&self, origin: usize, len: usize) -> bool {
-        self.view.extends_beyond(origin, len)
-    }
-
     /// All bytes from the lowest element to the end of the highest, and the position of the first
     /// element in them; `None` where the CPU cannot read.
     pub(crate) fn span(&self) -> Option<(&[u8], usize)> {
@@ -786,7 +800,7 @@ mod tests {
     }
 
     #[test]
-    fn outgoing_tensor_that_nobody_takes_is_deleted() {
+    fn outgoing_tensor_that_is_not_taken_is_deleted() {
         let owner: Arc<[i32]> = Arc::new([1, 2]);
         let tensor = ManagedTensor::from_owner(Arc::clone(&owner), &[2]).expect("two values");
         let outgoing = tensor.into_outgoing(DLPackVersion::CURRENT);

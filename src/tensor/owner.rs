@@ -95,7 +95,7 @@ impl Owner {
             // It has no read-only flag, and JAX's arrays are read-only, so it counts as read-only.
             Owned::Legacy(_) => return DLPackFlags::READ_ONLY,
         };
-        // SAFETY: I1, and the caller's promise for the layout.
+        // SAFETY: I1 for the header, which has the layout of version 1.
         unsafe { (*versioned).flags }
     }
 }
@@ -108,11 +108,11 @@ impl Drop for Owner {
                 call_deleter(packed.header());
             },
             Owned::Versioned(tensor) => release_imported(move || {
-                // SAFETY: I1, as above.
+                // SAFETY: I1: the deleter has not been called, and this owner was the only one.
                 unsafe { call_deleter(tensor.as_ptr()) };
             }),
             Owned::Legacy(tensor) => release_imported(move || {
-                // SAFETY: I1, as above.
+                // SAFETY: I1: the deleter has not been called, and this owner was the only one.
                 unsafe { call_legacy_deleter(tensor.as_ptr()) };
             }),
         }

@@ -122,13 +122,8 @@ type MayUnwind<T> = unsafe extern "C-unwind" fn(*mut T);
 ///
 /// I1, and the tensor is not used again.
 pub(crate) unsafe fn call_deleter(tensor: *mut DLManagedTensorVersioned) {
-    // SAFETY: the caller's promise; the two types differ only in the ABI's unwinding.
-    unsafe {
-        if let Some(delete) = (&raw const (*tensor).deleter).read() {
-            let delete = mem::transmute::<Deleter<_>, MayUnwind<_>>(delete);
-            calling(|| delete(tensor));
-        }
-    }
+    // SAFETY: I1: the header is valid, and its deleter has not been called.
+    unsafe { delete(tensor, (&raw const (*tensor).deleter).read()) };
 }
 
 /// [`call_deleter`] for the legacy ABI.
@@ -137,13 +132,19 @@ pub(crate) unsafe fn call_deleter(tensor: *mut DLManagedTensorVersioned) {
 ///
 /// I1, and the tensor is not used again.
 pub(crate) unsafe fn call_legacy_deleter(tensor: *mut DLManagedTensor) {
-    // SAFETY: as in `call_deleter`.
-    unsafe {
-        if let Some(delete) = (&raw const (*tensor).deleter).read() {
-            let delete = mem::transmute::<Deleter<_>, MayUnwind<_>>(delete);
-            calling(|| delete(tensor));
-        }
-    }
+    // SAFETY: I1: the header is valid, and its deleter has not been called.
+    unsafe { delete(tensor, (&raw const (*tensor).deleter).read()) };
+}
+
+/// # Safety
+///
+/// It is the tensor's deleter, which has not been called; the tensor is not used again.
+unsafe fn delete<T>(tensor: *mut T, deleter: Option<Deleter<T>>) {
+    let Some(deleter) = deleter else { return };
+    // SAFETY: the two types differ only in the ABI's unwinding.
+    let deleter = unsafe { mem::transmute::<Deleter<T>, MayUnwind<T>>(deleter) };
+    // SAFETY: it is the tensor's, and called once.
+    calling(|| unsafe { deleter(tensor) });
 }
 
 /// Tensors that this library holds open, for leak tests; see [`live`].
@@ -155,12 +156,12 @@ pub struct Live {
     pub imported: usize,
 }
 
-/// A count on a cache line of its own: threads that only export and threads that only import do not meet.
+/// A count with a cache line to itself: threads that only export and threads that only import do not meet.
 #[repr(align(64))]
-struct Count(AtomicIsize);
+struct Counter(AtomicIsize);
 
-static EXPORTED: Count = Count(AtomicIsize::new(0));
-static IMPORTED: Count = Count(AtomicIsize::new(0));
+static EXPORTED: Counter = Counter(AtomicIsize::new(0));
+static IMPORTED: Counter = Counter(AtomicIsize::new(0));
 
 /// The number of open tensors in this process. Both counts return to their earlier values when all tensors made
 /// since have been dropped.
@@ -175,7 +176,7 @@ static IMPORTED: Count = Count(AtomicIsize::new(0));
 /// ```
 #[must_use]
 pub fn live() -> Live {
-    let open = |count: &Count| usize::try_from(count.0.load(Ordering::Relaxed)).unwrap_or(0);
+    let open = |count: &Counter| usize::try_from(count.0.load(Ordering::Relaxed)).unwrap_or(0);
     Live { exported: open(&EXPORTED), imported: open(&IMPORTED) }
 }
 

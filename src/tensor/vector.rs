@@ -43,7 +43,7 @@ impl<'a> Vector<'a> {
         unsafe {
             let descriptor = &raw const (*packed.header()).dl_tensor;
             let view = View::of_vector(descriptor, dtype, size, itemsize);
-            ManagedTensor::of(view, Owner::packed(packed))
+            ManagedTensor::from_view(view, Owner::packed(packed))
         }
     }
 

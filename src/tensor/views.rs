@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::ManagedTensor;
 use super::TensorSpec;
 use super::block::{Description, pack};
+use super::construct::BEYOND;
 use super::managed::PADDED;
 use super::owner::{Owned, Owner};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
@@ -37,7 +38,7 @@ impl ManagedTensor {
     /// While code elsewhere may write to the memory, no code in Rust has borrowed it, but for a copy of which the docs
     /// say that it may have values from before and after.
     pub(crate) unsafe fn share_writable(self: &Arc<Self>) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: while other code may write to the memory, no code in Rust borrows it, but for a copy.
         unsafe { self.share_with(DLPackFlags::default()) }
     }
 
@@ -53,7 +54,7 @@ impl ManagedTensor {
         // SAFETY: P1 for the header and its arrays; I2 for the memory, for as long as the clone keeps it.
         unsafe {
             let view = self.descriptor().over(&raw const (*packed.header()).dl_tensor);
-            Self::of(view, Owner::packed(packed))
+            Self::from_view(view, Owner::packed(packed))
         }
     }
 
@@ -106,12 +107,9 @@ impl ManagedTensor {
             Err(this) => Arc::new(this),
         };
         let description = this.described(shape, strides);
-        // SAFETY: I2, for as long as the clone keeps the tensor; that no axis goes further than it did is checked
-        // next, before any access.
-        let tensor = unsafe { Self::pack(Arc::clone(&this), &description) }?;
-        if tensor.extends_beyond(origin, len) {
-            return Err(Error::Overflow("extent beyond its buffer"));
-        }
+        // SAFETY: I2, of the bytes that the tensor reaches, for as long as the clone keeps it.
+        let tensor = unsafe { Self::within(Arc::clone(&this), &description, origin, len) }?;
+        let tensor = tensor.ok_or(BEYOND)?;
         // SAFETY: I3: the owner has what the tensor had, and the owner has no other holder.
         Ok(if exclusive { unsafe { tensor.assume_exclusive() } } else { tensor })
     }
@@ -182,7 +180,7 @@ impl ManagedTensor {
             description.byte_offset = offset.ok_or_else(Error::overflow("address range"))?;
         }
         // SAFETY: I2, for as long as the clone keeps the tensor: `part` has found every position on its
-        // axis, so that each element of the part is one of the tensor's; the caller's promise, where it is writable.
+        // axis, so that each element of the part is one of the tensor's. Where it is writable, no code in Rust borrows it.
         unsafe { Self::pack(Arc::clone(self), &description) }
     }
 
@@ -201,8 +199,8 @@ impl ManagedTensor {
         let mut description = self.described(&shape, &[1]);
         description.dtype = DLDataType::UINT8;
         description.flags = description.flags.intersection(DLPackFlags::READ_ONLY);
-        // SAFETY: I2, V3: the elements are one run of `nbytes` bytes, for as long as the clone keeps the tensor; the
-        // caller's promise, where it is writable.
+        // SAFETY: I2, V3: the elements are one run of `nbytes` bytes, for as long as the clone keeps the tensor. Where it
+        // is writable, no code in Rust borrows it.
         unsafe { Self::pack(Arc::clone(self), &description) }
     }
 
@@ -224,8 +222,8 @@ impl ManagedTensor {
         let (shape, strides) = (self.shape(), self.strides());
         let mut description = self.described(shape, &strides);
         description.dtype = integers;
-        // SAFETY: I2, for as long as the clone keeps the tensor: the elements are as large as they were; the
-        // caller's promise, where it is writable.
+        // SAFETY: I2, for as long as the clone keeps the tensor: the elements are as large as they were. Where
+        // it is writable, no code in Rust borrows it.
         unsafe { Self::pack(Arc::clone(self), &description) }
     }
 }
@@ -375,7 +373,7 @@ mod part_tests {
         assert_eq!(integers.map(|tensor| tensor.dtype()), Ok(DLDataType::UINT16));
         let lanes = DLDataType { lanes: 2, ..DLDataType::INT8 };
         for dtype in [lanes, DLDataType::scalar(DLDataTypeCode::UINT, 4)] {
-            // SAFETY: as above.
+            // SAFETY: it is read-only.
             let refused = of(dtype).and_then(|tensor| unsafe { tensor.as_integers() }).err();
             let expected = Error::UnsupportedDtype { dtype, hint: Hint::Text("convert it first") };
             assert_eq!(refused, Some(expected));

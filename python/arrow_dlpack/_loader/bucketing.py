@@ -6,9 +6,9 @@ from itertools import islice
 from typing import Any
 
 from .. import _core
+from .._arrow_types import is_list
 from .columns import ByLength, ByTokens
-from .readers import Made, is_list_view, reader_of, without_views
-from .schema import is_list
+from .readers import Made, reader_of, without_views
 from .sharding import Uneven, check_even, shuffled
 
 #: Batches whose rows are sorted together where no buffer is said, and rows by tokens.
@@ -74,7 +74,7 @@ class Bucketed:
         column = without_views(window.select([self._by.column])).column(0)
         column = column.cast(pa.string()) if pa.types.is_null(column.type) else column
         kind = column.type
-        of = compute.list_value_length if _is_list(kind) else compute.binary_length
+        of = compute.list_value_length if is_list(kind) else compute.binary_length
         lengths = compute.fill_null(of(column).cast(pa.int64()), 0)
         keys = pa.table({"length": lengths})
         sort = [("length", "ascending")]
@@ -122,16 +122,11 @@ def _windows(reader: Any, rows: int) -> Iterator[Any]:
         yield table(held, reader.schema)
 
 
-def _is_list(kind: Any) -> bool:
-    types = import_module("pyarrow").types
-    return is_list(kind) or is_list_view(kind) or bool(types.is_fixed_size_list(kind))
-
-
 def _has_lengths(kind: Any) -> bool:
     types = import_module("pyarrow").types
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     is_binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
-    return bool(is_text or is_binary or _is_list(kind) or types.is_null(kind))
+    return bool(is_text or is_binary or is_list(kind) or types.is_null(kind))
 
 
 def _rounds(batches: Iterable[Any], world: int, uneven: Uneven) -> Iterator[Any]:

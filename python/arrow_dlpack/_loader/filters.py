@@ -23,7 +23,7 @@ from .schema import fitted, readable, with_types
 def check(where: Any, takes_texts: bool) -> None:
     """An error for what is no expression of pyarrow's.
 
-    takes_texts: whether a library reads the source that has filters of its own, as Lance has.
+    takes_texts: whether a library reads the source and has its own filters, as Lance has.
     """
     kind = type(where)
     if where is None or _is_expression(where) or (takes_texts and isinstance(where, str)):
@@ -143,7 +143,7 @@ def filtered(
     seen: types of columns that the filter sees in place of those of the data, which stay: what the
     engine makes of a value must not be rounded twice.
 
-    Batch by batch: a scan of pyarrow's reads ahead in threads of its own, which keep the source
+    Batch by batch: a scan of pyarrow's reads ahead in threads, which keep the source
     open after the end, or the interpreter from ending.
     """
     pa, acero = import_module("pyarrow"), import_module("pyarrow.acero")

@@ -159,7 +159,7 @@ class ParquetFile(Source):
         told = of_types(self._file.schema_arrow, query) | of_footers([self._file.metadata])
         names = tuple(sorted(told["columns"]))
         if names not in self._ends:
-            # Now, since a loop reads this file object: one that pre-buffers reads for nobody else.
+            # Now, since a loop reads this file object: one that pre-buffers serves no other reader.
             groups = range(self._file.num_row_groups)
             rows = partial(of_groups, self._file, groups, names)
             self._ends[names] = ends_of(rows, names)

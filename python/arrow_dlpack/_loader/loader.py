@@ -105,8 +105,7 @@ class Loader(Loop, Generic[Batch_co]):
     encoder: an `Encoder`, which says columns, label, format, dtype, nulls, framework, writable,
     physical and copy, to train again with the same words.
     copy: as in to_tensor, for each batch: None shares the source's memory where it can, True gives
-    each tensor memory of its own, to write to, and False raises BufferError for a batch that would
-    take a copy.
+    each tensor a writable copy, and False raises BufferError for a batch that would take a copy.
 
     >>> import arrow_dlpack, pyarrow as pa
     >>> table = pa.table({"x": [1.0, 2.0, 3.0], "y": [0, 1, 0]})

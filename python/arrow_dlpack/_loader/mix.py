@@ -381,7 +381,7 @@ class Mixed(Source):
         opens, seen = [], self._seen(query)
         opened: list[Any] = []
         for part, own, start, stop in zip(self._parts, groups, first, last, strict=True):
-            # A list of its own: that of the source stays in its order.
+            # A copy: the source's list stays in its order.
             some = list(own if query.where is not None else _round(own, start, stop))
             if piece.group is not None:
                 some = shuffled(some, piece.group)

@@ -65,7 +65,7 @@ class Ahead(Iterator[Any]):
         self._end(None)
 
     def __del__(self) -> None:
-        # Whoever lets go of it may hold a lock that the thread waits for.
+        # The thread that drops it may hold a lock that the thread waits for.
         self._end(1)
 
     def _end(self, seconds: float | None) -> None:
@@ -74,7 +74,7 @@ class Ahead(Iterator[Any]):
         # A forked process has the thread's object, but not the thread.
         if self._process != os.getpid() or threading.current_thread() is self._thread:
             return
-        with suppress(Empty):  # room for a batch that waits for it
+        with suppress(Empty):  # makes place for a batch that waits
             while True:
                 self._queue.get_nowait()
         self._thread.join(seconds)

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from .. import _core
+from .._arrow_types import has_offsets, is_list_view
 from .._frames import explained, frame_names, is_pandas_frame, narrowed
 
 
@@ -329,11 +330,6 @@ def _with_items(column: Any, kind: Any, items: Any) -> Any:
     return pa.Array.from_buffers(kind, len(column), own, column.null_count, column.offset, [items])
 
 
-def is_list_view(kind: Any) -> bool:
-    types = import_module("pyarrow").types
-    return bool(types.is_list_view(kind) or types.is_large_list_view(kind))
-
-
 def has_list_views(kind: Any) -> bool:
     """Whether there are list views in it, at any depth, which pyarrow 26 casts to wrong values."""
     inner = (kind.field(at).type for at in range(kind.num_fields))
@@ -452,7 +448,7 @@ def _without_views(kind: Any) -> Any:
 
     if pa.types.is_struct(kind):
         return pa.struct([plain(kind.field(at)) for at in range(kind.num_fields)])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if has_offsets(kind):
         return (pa.list_ if pa.types.is_list(kind) else pa.large_list)(plain(kind.value_field))
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(plain(kind.value_field), kind.list_size)

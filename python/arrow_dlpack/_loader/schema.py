@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .. import _core
+from .._arrow_types import has_offsets, is_list_view
 from ..typing import Dtype
 from .columns import AsArrow, Cast, Categories, Dense, Pad, Wish, fills_nulls
 from .readers import (
@@ -21,7 +22,6 @@ from .readers import (
     decoded,
     has_list_views,
     has_runs,
-    is_list_view,
     made_anew,
     path_of,
     reader_of,
@@ -140,7 +140,7 @@ def features_of(schema: Any) -> list[str]:
 
 def readable(schema: Any) -> list[str] | None:
     """What is read where no columns are named, None for all: less an index of pandas's of which
-    levels have one name, which pyarrow scans for nobody.
+    levels have one name, which pyarrow does not scan.
     """
     if len(set(schema.names)) == len(schema.names):
         return None
@@ -350,7 +350,7 @@ def _of_one_inner(kinds: Sequence[Any]) -> Sequence[Any]:
         inner = [{field.name: field for field in kind} for kind in nested]
         if any(own.keys() != inner[0].keys() for own in inner):
             return kinds
-    elif all(map(is_list, nested)) or all(map(types.is_fixed_size_list, nested)):
+    elif all(map(has_offsets, nested)) or all(map(types.is_fixed_size_list, nested)):
         inner = [{"": kind.value_field} for kind in nested]
     else:
         return kinds
@@ -544,12 +544,6 @@ def _merged_items(one: Any, other: Any) -> Any:
     return kind and one.with_type(kind).with_nullable(one.nullable or other.nullable)
 
 
-def is_list(kind: Any) -> bool:
-    """Whether it is a list with offsets, and no list view."""
-    types = import_module("pyarrow").types
-    return bool(types.is_list(kind) or types.is_large_list(kind))
-
-
 def _is_number(kind: Any) -> bool:
     types = import_module("pyarrow").types
     return bool(types.is_integer(kind) or types.is_floating(kind))
@@ -586,7 +580,7 @@ _RULES: list[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]]] = [
     (_is("struct"), _merged_structs),
     (_is("map"), _merged_maps),
     (_is("fixed_size_list"), _merged_fixed_lists),
-    (is_list, _merged_lists),
+    (has_offsets, _merged_lists),
     (is_list_view, _merged_list_views),
     (_is_tensor, _merged_tensors),
     (_is_json_or_opaque, _merged_json_or_opaque),
@@ -603,7 +597,7 @@ def _with_numbers(kind: Any, dtype: Any) -> Any:
         return _row_major(kind, dtype)
     if _is_number(kind) or _is_bool(kind) or types.is_decimal(kind):
         return dtype
-    if not (is_list(kind) or types.is_fixed_size_list(kind)):
+    if not (has_offsets(kind) or types.is_fixed_size_list(kind)):
         return kind if types.is_null(kind) else None
     items = _with_numbers(kind.value_type, dtype)
     if items is None:
@@ -676,7 +670,7 @@ _ALIKE: list[tuple[Callable[[Any], bool], Callable[[Any], Any]]] = [
     (is_text, lambda _: import_module("pyarrow").large_string()),
     (_is_binary, lambda _: import_module("pyarrow").large_binary()),
     (_is_bool, lambda _: import_module("pyarrow").bool_()),
-    (is_list, lambda kind: import_module("pyarrow").large_list(alike(kind.value_type))),
+    (has_offsets, lambda kind: import_module("pyarrow").large_list(alike(kind.value_type))),
     (is_list_view, lambda kind: import_module("pyarrow").large_list(alike(kind.value_type))),
     (
         _is("fixed_size_list"),
@@ -740,7 +734,7 @@ def _converted(column: Any, kind: Any, wished: str | None) -> Any:
     types = pa.types
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if is_list(kind):
+    if has_offsets(kind):
         lengths = pc.fill_null(pc.list_value_length(column).cast(pa.int64()), 0)
         ends = pc.cumulative_sum(lengths)
         offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends])

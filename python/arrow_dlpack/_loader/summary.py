@@ -8,10 +8,11 @@ from importlib import import_module
 from typing import Any
 
 from .. import _core
+from .._arrow_types import has_offsets, is_list_view
 from .columns import Categories, Wish
 from .options import LoaderOptions
-from .readers import is_list_view, path_of
-from .schema import features_of, is_list
+from .readers import path_of
+from .schema import features_of
 from .source import rows_of_table
 
 #: Columns and words that are shown.
@@ -116,7 +117,7 @@ def _becomes(name: str, schema: Any, options: LoaderOptions, is_whole: bool = Fa
         return f"{of} -> {_of_wish(wish)}"
     if kind is None or _is_object(kind):
         return of
-    if is_list(kind) or is_list_view(kind):
+    if has_offsets(kind) or is_list_view(kind):
         return f"{of} -> {'matrix' if options.matrix else 'Ragged'}"
     if name in options.wanted.labels:
         return of

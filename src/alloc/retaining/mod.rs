@@ -48,7 +48,7 @@ impl RetainingAllocator {
 
     /// What the system answers; if it has no block, what it answers once the kept blocks are freed. Under a limit on a
     /// process's addresses (`ulimit -v`) these count too.
-    fn asked(&self, ask: impl Fn() -> *mut u8) -> *mut u8 {
+    fn ask_twice(&self, ask: impl Fn() -> *mut u8) -> *mut u8 {
         let block = ask();
         if !block.is_null() {
             return block;
@@ -68,7 +68,7 @@ impl RetainingAllocator {
 ///
 /// The block is a large one of this many pages, and the caller's to free.
 unsafe fn free(block: *mut u8, pages: usize) {
-    // SAFETY: the caller's promise, and K1: these are its size and alignment, which are a valid layout.
+    // SAFETY: the block is given up, and K1: these are its size and alignment, which are a valid layout.
     unsafe { System.dealloc(block, Layout::from_size_align_unchecked(pages * PAGE, PAGE)) };
 }
 
@@ -96,15 +96,15 @@ fn large(layout: Layout) -> Option<Layout> {
 unsafe impl GlobalAlloc for RetainingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let Some(large) = large(layout) else {
-            // SAFETY: the caller's promise.
-            return self.asked(|| unsafe { System.alloc(layout) });
+            // SAFETY: the layout is not empty, as `GlobalAlloc::alloc` asks.
+            return self.ask_twice(|| unsafe { System.alloc(layout) });
         };
         let kept = self.slots.take(large.size() / PAGE);
         if !kept.is_null() {
             return kept;
         }
         // SAFETY: it is not empty.
-        let block = self.asked(|| unsafe { System.alloc(large) });
+        let block = self.ask_twice(|| unsafe { System.alloc(large) });
         if !block.is_null() {
             // SAFETY: just allocated, and with no other owner.
             unsafe { huge_pages::advise_pages(block, large.size()) };
@@ -115,29 +115,29 @@ unsafe impl GlobalAlloc for RetainingAllocator {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         match large(layout) {
             Some(large) if large.size() / PAGE <= MOST => {
-                // SAFETY: the caller's promise: the contents are not read again.
+                // SAFETY: the block is given up, so that its contents are not read again.
                 unsafe { huge_pages::offer(block, large.size()) };
-                // SAFETY: the caller's promise and K1 for this block, K2 for the others.
+                // SAFETY: the block is given up, and large by K1; those that it displaces are this allocator's by K2.
                 unsafe {
                     self.slots.keep(block, large.size() / PAGE, |block, pages| free(block, pages));
                 }
             }
-            // SAFETY: the caller's promise, and K1.
+            // SAFETY: the block is given up, and the system's with this layout by K1.
             Some(large) => unsafe { System.dealloc(block, large) },
-            // SAFETY: the caller's promise.
+            // SAFETY: the block is given up, and was allocated by the system with this layout.
             None => unsafe { System.dealloc(block, layout) },
         }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: `GlobalAlloc::realloc` asks that `size` does not overflow when it is rounded up to the alignment.
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         match (large(layout), large(wanted)) {
-            // SAFETY: the caller's promise; a block that did not grow is as it was.
-            (None, None) => self.asked(|| unsafe { System.realloc(block, layout, size) }),
+            // SAFETY: the block is the system's with this layout, and `size` not 0; one that did not grow is as it was.
+            (None, None) => self.ask_twice(|| unsafe { System.realloc(block, layout, size) }),
             (Some(had), Some(large)) if had == large => block,
             _ => {
-                // SAFETY: the caller's promise: `size` is not 0.
+                // SAFETY: `size` is not 0, as `GlobalAlloc::realloc` asks.
                 let new = unsafe { self.alloc(wanted) };
                 if !new.is_null() {
                     // SAFETY: both blocks have at least this many bytes, the old one the caller's to free.
@@ -268,7 +268,7 @@ mod tests {
     fn zeroed_is_zero_wherever_it_comes_from() {
         let allocator = RetainingAllocator::new();
         free(&allocator, alloc(&allocator, LARGE), LARGE);
-        // SAFETY: as above.
+        // SAFETY: the layout is not empty; the block has these bytes, and is freed once.
         unsafe {
             let block = allocator.alloc_zeroed(layout(LARGE));
             assert!(std::slice::from_raw_parts(block, LARGE) == vec![0; LARGE]);
@@ -285,7 +285,7 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..if cfg!(miri) { 5 } else { 500 } {
                         let size = LARGE + PAGE * (round % 3);
-                        // SAFETY: as above.
+                        // SAFETY: the layout is not empty; each block is freed once, with its size.
                         unsafe {
                             let block = allocator.alloc(layout(size));
                             block.write_volatile(own);

@@ -71,7 +71,7 @@ impl PooledColumn {
                 let mut all = Vec::new();
                 for left in left.chunks(BLOCK) {
                     task::check()?;
-                    all.extend(rows.as_ref().map(|rows| asked(rows, left)).transpose()?);
+                    all.extend(rows.as_ref().map(|rows| take_if_it_fits(rows, left)).transpose()?);
                 }
                 all.extend(chunks.iter().cloned());
                 *rows = None;
@@ -116,7 +116,7 @@ impl PooledColumn {
             Self::FixedWidth(fixed) => fixed.batch(start, rows),
             Self::Other(all) => {
                 let all = all.as_ref().ok_or(Error::Overflow("number of rows"))?;
-                asked(all, &drawn[start..start + rows])
+                take_if_it_fits(all, &drawn[start..start + rows])
             }
         }
     }
@@ -233,7 +233,7 @@ pub(crate) fn rows_at(chunks: &[ArrayRef], which: &UInt64Array) -> Result<ArrayR
 }
 
 /// [`taken`], for which memory is asked anew.
-fn asked(rows: &ArrayRef, which: &[u64]) -> Result<ArrayRef, Error> {
+fn take_if_it_fits(rows: &ArrayRef, which: &[u64]) -> Result<ArrayRef, Error> {
     check_taken_at(rows, which)?;
     taken(rows, which)
 }

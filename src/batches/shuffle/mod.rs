@@ -55,7 +55,7 @@ impl Pool {
     }
 
     /// Rows to read for a refill: as many as `least`, so that the rows that remain are moved once per row read.
-    pub(super) fn wanted(&self) -> usize {
+    pub(super) fn rows_to_read(&self) -> usize {
         self.least.saturating_mul(2).saturating_sub(self.rows)
     }
 

@@ -41,13 +41,13 @@ pub(crate) fn resume(
     if batches > 0 {
         // For each row of the first refill, which is the largest: its number here and in the pool, its draw, and its
         // number among those drawn.
-        alloc::probe_alloc(pool.wanted().min(rows).saturating_mul(4 * size_of::<u64>()))?;
+        alloc::probe_alloc(pool.rows_to_read().min(rows).saturating_mul(4 * size_of::<u64>()))?;
     }
     let mut read = 0;
     let mut had = pool.skip(batches);
     while had < batches {
         task::check()?;
-        let wanted = pool.wanted() / size * size;
+        let wanted = pool.rows_to_read() / size * size;
         let count = wanted.min(rows - read);
         let numbers = Arc::new(UInt64Array::from(numbers(read, count)?));
         let numbers = checked(|| RecordBatch::try_new(Arc::clone(&schema), vec![numbers]))?;

@@ -87,7 +87,7 @@ fn small_floats_have_a_value_or_have_it_not() {
 }
 
 #[test]
-fn other_dtypes() {
+fn booleans_and_complex_numbers_are_encoded_where_they_have_the_value() {
     check(true, BOOL, [1]);
     check(0i64, BOOL, [0]);
     check(1.0, BOOL, [1]);

@@ -330,7 +330,7 @@ fn what_is_infinite_stays_so_and_hides_nothing() {
             }
             Err(error) => panic!("{error}"),
         }
-        // Nobody looks at the value of a null.
+        // The value of a null has no meaning.
         let nulls = NullBuffer::from(vec![true, true, true, false, true]);
         let cells = words(&bytes, DLDataType::FLOAT64, Some(&nulls));
         let filled = bytes_of(concatenate(&[cells], dtype, Some(&[0; 16])).expect("it is a null"));

@@ -65,7 +65,7 @@ pub(super) fn make(
     table: TypedArray<PlainColumns>,
     options: &ExportOptions,
 ) -> Result<Result<ManagedTensor, ArrowArray>, Error> {
-    let types = table.of().columns.iter().map(|(_, data_type)| data_type);
+    let types = table.schema().columns.iter().map(|(_, data_type)| data_type);
     let dtype = export::matrix_dtype(types, options);
     let (Some(dtype), Some(cells)) = (dtype, cells_of(&table)?) else {
         return Ok(Err(table.into_inner()));
@@ -105,7 +105,7 @@ fn cells_of(typed: &TypedArray<PlainColumns>) -> Result<Option<Vec<[Cells<'_>; 1
         return Ok(None);
     }
     let Ok(columns) = typed.columns() else { return Ok(None) };
-    let mut cells = alloc::reserved(typed.of().columns.len())?;
+    let mut cells = alloc::reserved(typed.schema().columns.len())?;
     for column in columns {
         let Ok((column, 0)) = column else { return Ok(None) };
         if column.len() < end || has_nulls(column.array()) {

@@ -32,7 +32,7 @@ pub(in crate::python) fn _recorded_stream<'py>(
 ) -> PyResult<Option<Bound<'py, PyCapsule>>> {
     let _level = RecursionGuard::enter(source.py())?;
     let reading = Reading::of(source)?;
-    let Some(stream) = source::taken(source)? else { return Ok(None) };
+    let Some(stream) = source::stream_of(source)? else { return Ok(None) };
     stream.check().map_err(PyValueError::new_err)?;
     let stream = recorded(stream, reading);
     PyCapsule::new_with_value(source.py(), stream, ArrowArrayStream::CAPSULE).map(Some)
@@ -48,7 +48,7 @@ fn recorded(stream: ArrowArrayStream, reading: Reading) -> ArrowArrayStream {
 ///
 /// `stream` is one that [`recorded`] made, is not released, and is not used elsewhere during `'a`.
 unsafe fn inner<'a>(stream: *mut ArrowArrayStream) -> &'a mut RecordedStream {
-    // SAFETY: the caller's promise; `private_data` is the box of `recorded`, which `release` alone takes back.
+    // SAFETY: a live stream of `recorded`, used only here; `private_data` is its box, which `release` alone takes back.
     unsafe { &mut *(*stream).private_data().cast::<RecordedStream>() }
 }
 

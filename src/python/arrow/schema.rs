@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::structs::{ArrowSchema, Checked, fenced};
+use crate::Error;
 use crate::arrow_types::{self, MAX_DEPTH};
 
 /// The most fields of a schema, at all levels: far more than tables have. Children may point to the same
@@ -15,7 +16,7 @@ pub(in crate::python) const MAX_FIELDS: usize = 1 << 20;
 /// The field that a schema structure describes.
 pub(super) fn field_from(schema: &ArrowSchema) -> Checked<FieldRef> {
     let field = field_at(schema, None, MAX_DEPTH, &mut { MAX_FIELDS })?;
-    arrow_types::check(field.data_type()).map_err(|error| error.to_string())?;
+    arrow_types::check(field.data_type()).map_err(|fault| Error::from(fault).to_string())?;
     Ok(field)
 }
 
@@ -25,7 +26,7 @@ pub(super) fn struct_of(schema: &ArrowSchema, children: &[&ArrowSchema]) -> Chec
     let Node { name, depth, .. } = check_node(schema, MAX_DEPTH, &mut fields)?;
     let children = children.iter().map(|child| field_at(child, None, depth, &mut fields));
     let field = field_of(schema, name, DataType::Struct(children.collect::<Checked<_>>()?))?;
-    arrow_types::check(field.data_type()).map_err(|error| error.to_string())?;
+    arrow_types::check(field.data_type()).map_err(|fault| Error::from(fault).to_string())?;
     Ok(field)
 }
 
@@ -57,15 +58,15 @@ fn field_at(
         Some(data_type) => field_of(schema, name, data_type),
         None => {
             check_below(schema, column, depth, fields)?;
-            fenced(|| Field::try_from(schema.theirs()).map(Arc::new))
+            fenced(|| Field::try_from(schema.as_arrow_rs()).map(Arc::new))
         }
     }
 }
 
 fn field_of(schema: &ArrowSchema, name: &str, data_type: DataType) -> Checked<FieldRef> {
-    let field = Field::new(name, data_type, schema.theirs().nullable());
+    let field = Field::new(name, data_type, schema.as_arrow_rs().nullable());
     Ok(Arc::new(match schema.has_metadata() {
-        true => field.with_metadata(fenced(|| schema.theirs().metadata())?),
+        true => field.with_metadata(fenced(|| schema.as_arrow_rs().metadata())?),
         false => field,
     }))
 }

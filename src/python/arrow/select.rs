@@ -52,7 +52,7 @@ fn columns_of(schema: &ArrowSchema) -> Checked<Option<Vec<&ArrowSchema>>> {
     }
     schema.check_metadata()?;
     // An extension type that is stored as a struct is a column, and no table.
-    if fenced(|| schema.theirs().metadata())?.contains_key(EXTENSION_TYPE_NAME_KEY) {
+    if fenced(|| schema.as_arrow_rs().metadata())?.contains_key(EXTENSION_TYPE_NAME_KEY) {
         return Ok(None);
     }
     schema.children()?.collect::<Checked<_>>().map(Some)

@@ -154,7 +154,7 @@ structure!(ArrowArrayStream, FFI_ArrowArrayStream, c"arrow_array_stream", "strea
 
 // SAFETY: the interface lets a structure be read by and moved to any thread, and released there.
 unsafe impl Send for ArrowArray {}
-// SAFETY: as above; nothing changes a shared one.
+// SAFETY: by S1 nothing changes a shared one, and any thread may read it.
 unsafe impl Sync for ArrowArray {}
 // SAFETY: as for arrays; a stream's callbacks are called one after the other.
 unsafe impl Send for ArrowArrayStream {}
@@ -202,7 +202,7 @@ tree!(ArrowArray);
 
 impl ArrowSchema {
     /// The same structure as arrow-rs's.
-    pub(super) fn theirs(&self) -> &FFI_ArrowSchema {
+    pub(super) fn as_arrow_rs(&self) -> &FFI_ArrowSchema {
         // SAFETY: A1.
         unsafe { &*ptr::from_ref(self).cast::<FFI_ArrowSchema>() }
     }
@@ -397,7 +397,7 @@ impl Failure<'_> {
 ///
 /// S1: NULL, or a text that lives as long as the structure that has it, which `'a` borrows.
 unsafe fn text<'a>(text: *const c_char) -> Option<&'a CStr> {
-    // SAFETY: the caller's promise.
+    // SAFETY: S1: it ends with a NUL, and lives during `'a`.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
 }
 
@@ -410,7 +410,7 @@ unsafe fn below<'a, T: Structure>(structure: *const T) -> Checked<&'a T> {
     if structure.is_null() || !structure.is_aligned() {
         return Err(format!("the Arrow {} has a child that is not there", T::WORD));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: S1: it is a structure that lives during `'a`.
     let structure = unsafe { &*structure };
     match structure.is_released() {
         true => Err(format!("the Arrow {} has a child that has been released already", T::WORD)),

@@ -23,7 +23,7 @@ const MAX_VARIADIC: usize = (1 << 31) / size_of::<*const c_void>();
 /// other.
 pub(in crate::python) struct TypedArray<T = FieldRef> {
     array: ArrowArray,
-    of: T,
+    schema: T,
 }
 
 /// Some columns of a table: their positions and types.
@@ -36,17 +36,17 @@ pub(super) struct PlainColumns {
 impl<T> TypedArray<T> {
     /// # Safety
     ///
-    /// S3, with the schema that `of` was made of.
-    pub(super) unsafe fn new(array: ArrowArray, of: T) -> Self {
-        Self { array, of }
+    /// S3, with the schema that `schema` was made of.
+    pub(super) unsafe fn new(array: ArrowArray, schema: T) -> Self {
+        Self { array, schema }
     }
 
     pub(in crate::python) fn array(&self) -> &ArrowArray {
         &self.array
     }
 
-    pub(super) fn of(&self) -> &T {
-        &self.of
+    pub(super) fn schema(&self) -> &T {
+        &self.schema
     }
 
     /// The structure, which is not released.
@@ -58,7 +58,7 @@ impl<T> TypedArray<T> {
 impl TypedArray {
     /// The structure, if arrow-rs may have it, and how many bytes are misaligned.
     pub(super) fn checked(&self) -> Checked<(CheckedArray<'_>, usize)> {
-        CheckedArray::new(&self.array, self.of.data_type())
+        CheckedArray::new(&self.array, self.schema.data_type())
     }
 }
 
@@ -67,7 +67,7 @@ impl TypedArray<PlainColumns> {
     pub(super) fn columns(
         &self,
     ) -> Checked<impl Iterator<Item = Checked<(CheckedArray<'_>, usize)>>> {
-        let PlainColumns { columns, among } = &self.of;
+        let PlainColumns { columns, among } = &self.schema;
         if usize::try_from(self.array.n_children()) != Ok(*among) {
             return Err(format!("{} children where {among} are expected", self.array.n_children()));
         }
@@ -239,7 +239,7 @@ impl<'a> CheckedArray<'a> {
             return Some(Bytes(&[]));
         }
         let start = self.array.buffer(index).filter(|start| !start.is_null())?;
-        // SAFETY: the caller's promise, for as long as the array lives, which `'a` borrows.
+        // SAFETY: the buffer has `len` bytes by S1, for as long as the array lives, which `'a` borrows.
         Some(Bytes(unsafe { slice::from_raw_parts(start, len) }))
     }
 }

@@ -46,12 +46,12 @@ fn forms(object: &Bound<'_, PyAny>) -> PyResult<Vec<(String, ColumnOptions)>> {
 }
 
 fn options_of(form: &Bound<'_, PyAny>) -> PyResult<ColumnOptions> {
-    type Values = (Option<DtypeArg>, Option<NullsArg>);
+    type DtypeAndNulls = (Option<DtypeArg>, Option<NullsArg>);
     let must = "a form must be a tuple, such as (\"dense\", dtype, nulls)";
     let parts = form.cast::<PyTuple>().map_err(|_| wrong(form, must))?;
     let kind: String = parts.get_item(0)?.extract().map_err(|_| wrong(form, must))?;
     let rest = parts.get_slice(1, parts.len());
-    let (form, (dtype, nulls)): (Form, Values) = match kind.as_str() {
+    let (form, (dtype, nulls)): (Form, DtypeAndNulls) = match kind.as_str() {
         "pad" => {
             let (value, max_length, side, longer, dtype, nulls): (
                 PadArg,

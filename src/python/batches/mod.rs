@@ -217,7 +217,7 @@ pub(super) fn _open_batches(
         .with_shard(Shard { index: shard.0, count: shard.1 });
     options.resume = resume.map(|(rows, left, random)| Resume { rows, left, random });
     let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
-    let wanted = options.wanted().map(names);
+    let wanted = options.names().map(names);
     let (chunks, field) = chunks_of(source, wanted.as_deref())?;
     let schema = crate::export::table_schema(&field);
     match (&schema, &wanted) {

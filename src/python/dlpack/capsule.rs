@@ -99,7 +99,7 @@ pub(in crate::python) fn take(capsule: &Bound<'_, PyCapsule>) -> PyResult<Manage
 ///
 /// As [`ManagedTensor::from_raw`], or for a tensor of the other ABI, [`ManagedTensor::from_raw_legacy`].
 unsafe fn tensor_at(pointer: *mut c_void, is_versioned: bool) -> Result<ManagedTensor, Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: a valid tensor of this ABI, truthful and given up, as both functions ask.
     unsafe {
         if is_versioned {
             ManagedTensor::from_raw(pointer.cast())
@@ -130,7 +130,7 @@ pub(in crate::python) unsafe fn take_address(
 ) -> PyResult<ManagedTensor> {
     // ctypes hands out addresses as integers.
     let pointer = ptr::with_exposed_provenance_mut(address);
-    // SAFETY: the caller's promise.
+    // SAFETY: a valid tensor of this ABI, truthful and given up, is at that address.
     Ok(unsafe { tensor_at(pointer, versioned) }?)
 }
 

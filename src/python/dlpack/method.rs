@@ -211,11 +211,11 @@ unsafe fn version_of(py: Python<'_>, object: *mut ffi::PyObject) -> Option<DLPac
             }
         }
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `object` is live, and this thread attached.
     let (major, minor) = unsafe { pair(object) }?;
     let version = DLPackVersion { major: major.try_into().ok()?, minor: minor.try_into().ok()? };
     if let Some(free) = free {
-        // SAFETY: the caller's promise. If another thread was faster, this reference is dropped.
+        // SAFETY: `object` is live, and this thread attached. If another thread was faster, this reference is dropped.
         let tuple = unsafe { Bound::from_borrowed_ptr(py, object) };
         let _ = free.set(py, (tuple.unbind(), version));
     }
@@ -228,8 +228,8 @@ unsafe fn version_of(py: Python<'_>, object: *mut ffi::PyObject) -> Option<DLPac
 ///
 /// `object` is live, and this thread attached.
 unsafe fn pair(object: *mut ffi::PyObject) -> Option<(i64, i64)> {
-    // SAFETY: the caller's promise; items of a tuple are live. If an item is no integer, or too large, the
-    // exception is dropped: the full path raises it again.
+    // SAFETY: `object` is live, and this thread attached; items of a tuple are live. If an item is no integer, or
+    // too large, the exception is dropped: the full path raises it again.
     unsafe {
         if ffi::PyTuple_CheckExact(object) == 0 || ffi::PyTuple_Size(object) != 2 {
             return None;
@@ -302,7 +302,7 @@ impl Produces for PyTensor {
 The tensor as a DLPack capsule; consumers call this.
 
 Shares the memory, read-only if it was received so, unless copy=True: then the consumer gets
-writable row-major memory of its own. A tensor on another device is exported by its producer,
+a writable row-major copy. A tensor on another device is exported by its producer,
 which gets all the arguments. One that came as a bare capsule has no producer and takes only
 stream=None; one of __cuda_array_interface__ has no work to wait for, and takes any stream.";
 

@@ -1,12 +1,10 @@
 //! Calls `__dlpack__` of other libraries without tuples and dictionaries in between.
 #![expect(unsafe_code, reason = "calls functions of CPython's C API")]
 
-use std::ffi::c_void;
-
 use pyo3::types::{PyString, PyTuple};
 use pyo3::{ffi, prelude::*, sync::PyOnceLock};
 
-use crate::{fence::calling, ffi::DLPackVersion, pending::symbol};
+use crate::{fence::calling, ffi::DLPackVersion, pending::function};
 
 /// The signature of `PyObject_VectorcallMethod`. When the interpreter ends, it may unwind it while it runs Python code.
 type Vectorcall = unsafe extern "C-unwind" fn(
@@ -32,9 +30,8 @@ pub(in crate::python) fn ask<'py>(x: &Bound<'py, PyAny>) -> Option<PyResult<Boun
 
     let py = x.py();
     let make = || {
-        let address = symbol(c"PyObject_VectorcallMethod");
-        // SAFETY: NULL, or the function of this name, whose signature has never changed.
-        let call = unsafe { std::mem::transmute::<*mut c_void, Option<Vectorcall>>(address) };
+        // SAFETY: the signature of the function of this name has never changed.
+        let call = unsafe { function::<Vectorcall>(c"PyObject_VectorcallMethod") };
         let Some(call) = call else { return Ok(None) };
         let DLPackVersion { major, minor } = DLPackVersion::CURRENT;
         PyResult::Ok(Some(Usual {

@@ -33,7 +33,7 @@ struct PyMemoryOwner {
 // SAFETY: the pointers in a Py_buffer belong to no thread; it is read here (L1), and written to by
 // CPython alone, when it is filled and when it is released, attached both times.
 unsafe impl Send for PyMemoryOwner {}
-// SAFETY: as above.
+// SAFETY: of a shared one the buffer is read, which nothing changes (L1).
 unsafe impl Sync for PyMemoryOwner {}
 
 impl Drop for PyMemoryOwner {
@@ -152,17 +152,15 @@ pub(in crate::python) fn tensor_from_buffer(
     let len = usize::try_from(view.len).map_err(|_| Error::Overflow("size in bytes"))?;
     let start = view.buf.cast::<u8>().wrapping_add(origin);
     let description = describe(start, view.readonly != 0, spec);
-    // SAFETY: L1, for as long as the owner lives; that the elements lie within is checked next, before
-    // any access.
-    let tensor = unsafe { ManagedTensor::pack(owner, &description) }?;
-    if tensor.size() > 0 && tensor.extends_beyond(origin, len) {
-        return Err(PyBufferError::new_err(format!(
+    // SAFETY: L1: the buffer has these bytes for as long as the owner lives.
+    let tensor = unsafe { ManagedTensor::within(owner, &description, origin, len) }?;
+    tensor.ok_or_else(|| {
+        PyBufferError::new_err(format!(
             "shape {:?} and strides {:?} reach beyond the {len} bytes of the buffer, from offset \
              {origin} on",
             spec.shape, spec.strides
-        )));
-    }
-    Ok(tensor)
+        ))
+    })
 }
 
 /// A tensor over memory at an address that an object gave. `objects` are kept: the object, and the
@@ -180,7 +178,7 @@ pub(in crate::python) unsafe fn tensor_from_address(
     // Python passes addresses as integers.
     let description = describe(ptr::with_exposed_provenance_mut(address), readonly, spec);
     let owner = PyMemoryOwner { buffer: None, objects };
-    // SAFETY: the caller's promise; the owner keeps the objects.
+    // SAFETY: L2 for these objects, which the owner keeps.
     let tensor = unsafe { ManagedTensor::pack(owner, &description) }?;
     // The core leaves this to other devices, where NULL may be an address.
     if address == 0 && tensor.nbytes() > 0 {
@@ -210,7 +208,7 @@ pub(in crate::python) fn check_ndim(ndim: usize) -> PyResult<()> {
 ///
 /// `array` is aligned, and is NULL or has `len` values that stay as they are for as long as the result is used.
 unsafe fn values<'a>(array: *const Py_ssize_t, len: usize) -> Option<&'a [Py_ssize_t]> {
-    // SAFETY: the caller's promise.
+    // SAFETY: it is aligned, and has `len` values that stay as they are during `'a`.
     (!array.is_null()).then(|| unsafe { slice::from_raw_parts(array, len) })
 }
 

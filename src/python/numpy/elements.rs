@@ -26,7 +26,7 @@ pub(in crate::python) fn lists<'py>(
     let inner = (1..shape.len()).map(|axes| layout::element_count(&shape[..axes]));
     let lists = inner.sum::<Result<usize, Error>>()?;
     probe_objects(py, tensor, lists)?;
-    let mut level = all(py, tensor)?;
+    let mut level = all_elements(py, tensor)?;
     let Some((_, outer)) = shape.split_last().map(|(last, outer)| (last, outer.len())) else {
         return level.pop().ok_or_else(|| PyValueError::new_err("there is no element"));
     };
@@ -44,7 +44,7 @@ pub(in crate::python) fn lists<'py>(
 }
 
 /// The one element.
-pub(in crate::python) fn one<'py>(
+pub(in crate::python) fn single_element<'py>(
     py: Python<'py>,
     tensor: &LentTensor,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -54,7 +54,7 @@ pub(in crate::python) fn one<'py>(
             tensor.size()
         )));
     }
-    all(py, tensor)?.pop().ok_or_else(|| PyValueError::new_err("there is no element"))
+    all_elements(py, tensor)?.pop().ok_or_else(|| PyValueError::new_err("there is no element"))
 }
 
 /// Whether the one element is true.
@@ -65,7 +65,7 @@ pub(in crate::python) fn truth(py: Python<'_>, tensor: &LentTensor) -> PyResult<
             tensor.size()
         )));
     }
-    one(py, tensor)?.is_truthy()
+    single_element(py, tensor)?.is_truthy()
 }
 
 /// The one element of a tensor without axes, if it is an integer.
@@ -77,7 +77,7 @@ pub(in crate::python) fn index<'py>(
     if !is_integer || tensor.ndim() > 0 {
         return Err(PyTypeError::new_err("only an integer tensor without axes is an index"));
     }
-    one(py, tensor)
+    single_element(py, tensor)
 }
 
 /// An error unless Python can allocate the elements and this many lists. PyO3 panics where it cannot.
@@ -98,7 +98,7 @@ fn probe_objects(py: Python<'_>, tensor: &LentTensor, lists: usize) -> PyResult<
 }
 
 /// All elements in row-major order.
-fn all<'py>(py: Python<'py>, tensor: &LentTensor) -> PyResult<Vec<Bound<'py, PyAny>>> {
+fn all_elements<'py>(py: Python<'py>, tensor: &LentTensor) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let (dtype, nbytes) = (tensor.dtype(), tensor.nbytes());
     let unsupported = |way_out| {
         Err(errors::unsupported(format!(

@@ -3,15 +3,13 @@
 //!
 //! Source: `DLPackExchangeAPI` of `dlpack.h` 1.3. A type's attribute `__dlpack_c_exchange_api__` is a
 //! capsule, its pointer a table of functions that lives as long as the process. `own_table` is the table of
-//! `Array` and `Tensor`, `client` calls those of other types, and `known_types` caches which type has one, in an
-//! `append_only` table.
+//! `Array` and `Tensor`; `client` calls those of other types, which it caches in an `append_only` table.
 //!
 //! None of these functions synchronises, takes options or says who may write to a borrowed `DLTensor`:
 //! a consumer that needs this calls `__dlpack__`.
 
 mod append_only;
 mod client;
-mod known_types;
 mod own_table;
 
 use std::ffi::CStr;
@@ -20,8 +18,7 @@ use pyo3::PyResult;
 
 use crate::{ManagedTensor, ffi::DLTensor, sync::OnceLock};
 
-pub(in crate::python) use client::take;
-pub(in crate::python) use known_types::{is_builtin, unless_it_raises};
+pub(in crate::python) use client::{is_builtin, take, unless_it_raises};
 pub(in crate::python) use own_table::capsule;
 
 /// The capsule's name, which says that its pointer is a table.

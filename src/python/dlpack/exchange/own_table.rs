@@ -68,7 +68,7 @@ unsafe extern "C" fn to_py_object(
     tensor: *mut DLManagedTensorVersioned,
     out: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: X1, X2, and the promise of `from_raw_unless_refused`, which is the caller's.
+    // SAFETY: X1, X2; the caller's tensor is truthful, and given up if it is taken, as the header says.
     unsafe {
         clear(out);
         answer(out, |py| Ok(wrapped(py, tensor)?.into_ptr().cast()))
@@ -146,7 +146,7 @@ unsafe fn allocated(prototype: *const DLTensor) -> Result<ManagedTensor, CError>
     if prototype.is_null() {
         return Err(CError::new(c"BufferError", "the prototype is NULL"));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: it is not NULL, so it can be read, and so can the extents at its `shape`.
     let (device, tensor) = unsafe {
         let device = (&raw const (*prototype).device).read_unaligned();
         (device, device.is_cpu().then(|| ManagedTensor::like(prototype)))
@@ -256,7 +256,7 @@ unsafe fn wrapped(
     py: Python<'_>,
     tensor: *mut DLManagedTensorVersioned,
 ) -> PyResult<Bound<'_, PyTensor>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the tensor is truthful, and given up only on success.
     let tensor = Arc::new(unsafe { ManagedTensor::from_raw_unless_refused(tensor) }?);
     // SAFETY: it came through C; this function only counts its owners.
     let object = unsafe { PyTensor::received(Arc::clone(&tensor)) };
