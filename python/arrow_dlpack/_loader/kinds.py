@@ -83,7 +83,10 @@ def _of_stream(source: Any) -> Source:
     rows, is_once = rows_of_table(source), _core._is_read_once(source)
     count = partial(rows_of_table, source) if is_frame(source) else None
     identify = partial(_types_of, source) if is_once or rows is None else None
-    return Source(lambda columns: source, rows, is_once, identify=identify, count=count)
+    known = partial(known_schema, source)
+    return Source(
+        lambda columns: source, rows, is_once, identify=identify, count=count, known=known
+    )
 
 
 def _types_of(source: Any, query: Query) -> dict[str, Any]:

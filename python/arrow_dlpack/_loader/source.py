@@ -75,13 +75,15 @@ class Source:
         identify: Callable[[Query], dict[str, Any]] | None = None,
         *,
         count: Callable[[], int | None] | None = None,
+        known: Callable[[], Any] = lambda: None,
     ) -> None:
         """identify: tells what a state holds of data of which rows are not to be read for it.
 
         count: the rows that data have now which may change between epochs.
+        known: the schema of data that are read once, None if they do not tell it unread.
         """
         self._open, self._rows, self.once, self._names = open_columns, rows, once, names
-        self._identify, self._count = identify, count
+        self._identify, self._count, self._known_schema = identify, count, known
         self._counted: dict[str, int] = {}
 
     @property
@@ -131,7 +133,7 @@ class Source:
     def schema(self, query: Query = ALL) -> Any:
         """All of its columns as a filter sees them, None if that is not known before it is read."""
         if self.once:
-            return None
+            return self._known_schema()
         return reader_of(readable_for(self._open(None), query.columns, named_in(query))).schema
 
     def untyped(self) -> Sequence[str]:
