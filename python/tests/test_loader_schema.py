@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, Cast, Categories, Dense, Loader, Mix, Pad, UnsupportedError
+from arrow_dlpack import AsArrow, Cast, Categories, Dense, Loader, Mix, Pad
 from arrow_dlpack._loader.schema import merged
 
 
@@ -156,8 +156,13 @@ def test_a_wish_settles_the_type(kind, options, tmp_path):
     # A label has its own dtype.
     with pytest.raises(TypeError, match='column "x"'):
         list(Loader(source, columns=[], label="x", dtype="float32"))
+    wish = {"x": Cast("int64", nulls=0)}
+    with pytest.raises(TypeError, match='"x" is bool in .* and decimal128.* converts both'):
+        values_of(source, columns=wish)
+    (tmp_path / "numbers").mkdir()
+    tables = [pa.table({"x": column}) for column in columns[:3]]
     with pytest.raises(ValueError, match=r"0\.1.*does not fit int64"):
-        values_of(source, columns={"x": Cast("int64", nulls=0)})
+        values_of(KINDS[kind](tmp_path / "numbers", tables), columns=wish)
 
 
 def test_lists_are_converted_by_a_wish(source):
@@ -1671,6 +1676,22 @@ def test_lists_of_numbers_that_do_not_merge_are_converted_by_the_wish_that_they_
     assert sorted(found.ravel().tolist()) == [0.5, 1, 1.5]
 
 
+@pytest.mark.parametrize("options", [{"dtype": "int64"}, {"columns": {"x": Cast("int64")}}])
+@pytest.mark.parametrize("physical", [False, True])
+def test_integers_of_decimals_of_other_scales_are_no_numbers(options, physical):
+    texts, kinds = ["1.5", "1.25"], [pa.decimal64(9, 1), pa.decimal64(9, 2)]
+    columns = [
+        pa.array([decimal.Decimal(text)], kind) for text, kind in zip(texts, kinds, strict=True)
+    ]
+    tables = [pa.table({"x": column}) for column in columns]
+    with pytest.raises(TypeError, match="in part 1: .* converts both") as raised:
+        list(Loader(tables, physical=physical, **options))
+    assert "physical" not in str(raised.value)
+    options = way_of(raised.value, "columns")
+    batches = Loader(tables, physical=physical, framework="numpy", **options)
+    assert [batch["x"].tolist() for batch in batches] == [[1.5], [1.25]]
+
+
 def test_lists_that_stay_arrows_are_cast_by_part(tmp_path):
     tables = [pa.table({"x": [[1], [2, 3]]}), pa.table({"x": [[0.5]]})]
     wish, expected = {"x": AsArrow()}, [[1], [2, 3], [0.5]]
@@ -2062,7 +2083,7 @@ def test_a_part_without_the_struct_of_a_path_takes_the_type_of_its_wish(tmp_path
 def test_a_decimal_that_a_wish_does_not_convert_beside_numbers_is_named(source):
     parts = source(pa.array([decimal.Decimal("12")]), pa.array([1]))
     for options in {"dtype": "int64"}, {"columns": {"x": Cast("int16")}}:
-        with pytest.raises(UnsupportedError, match='^column "x": Decimal.* pass dtype="float64"'):
+        with pytest.raises(TypeError, match='^column "x" is decimal128.* or dtype="float64" conv'):
             list(Loader(parts, **options))
     found = [x for batch in Loader(parts, dtype="float64") for x in batch["x"].tolist()]
     assert found == [12, 1]
