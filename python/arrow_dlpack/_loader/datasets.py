@@ -55,7 +55,7 @@ from .schema import (
     with_types,
 )
 from .sharding import shuffled
-from .source import Source, count_of, joined, named_by, named_in, seen_type, whole_of
+from .source import Source, casting, count_of, joined, named_by, named_in, seen_type, whole_of
 
 #: How long files are read again to find the one that fails.
 _SECONDS = 60
@@ -65,6 +65,8 @@ OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragme
 
 class Dataset(Source):
     """A dataset of pyarrow, or of another library that has its `scanner`: its schema counts."""
+
+    way = casting("dataset.to_table().cast(schema)")
 
     def __init__(self, dataset: Any) -> None:
         super().__init__(lambda columns: None)

@@ -393,8 +393,8 @@ def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
             own = f"{wish.value!r}, " if isinstance(wish, Pad) else ""
             told = f'{type(wish).__name__}({own}dtype="float64")'
         if name in query.labels:
-            return f'label={{"{name}": {told}}} converts both, and {way}'
-        return f'columns={{"{name}": {told}}} or dtype="float64" converts both, and {way}'
+            return f'label={{"{name}": {told}}} converts both, or {way}'
+        return f'columns={{"{name}": {told}}} or dtype="float64" converts both, or {way}'
     if isinstance(one, pa.BaseExtensionType) or isinstance(other, pa.BaseExtensionType):
         # pyarrow casts none of these to another.
         return "a Loader for each of them reads both"
