@@ -761,9 +761,10 @@ def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> E
     if number is not None:
         name = fragment.physical_schema.names[int(number[1])]
         way = (
-            "a file's first block decides its types: pyarrow.dataset.dataset(paths, "
-            'format="csv", schema=...) says others, and a CsvFileFormat with null_values takes '
-            "some texts for nulls"
+            "a file's first block decides its types: pyarrow.dataset.dataset(paths, format="
+            "pyarrow.dataset.CsvFileFormat(convert_options=pyarrow.csv.ConvertOptions("
+            f'column_types={{"{name}": "string"}}))) reads texts, "float64" there numbers with '
+            "fractions, and null_values=[...] takes some texts for nulls"
         )
         if "invalid UTF8" in text:
             way = _other_encoding(fragment.path)
