@@ -113,6 +113,22 @@ def test_a_column_has_nulls_of_its_own():
         Categories(["a"], nulls="nan")
 
 
+@pytest.mark.parametrize("nulls", [0, "nan", "mask"])
+def test_nulls_of_a_loop_are_not_those_of_a_cast(nulls):
+    table = pa.table({"x": [0.5, None], "y": [0.5, None]})
+    refused = Loader(table, columns={"x": Cast("float32"), "y": None}, nulls=nulls)
+    with pytest.raises(BufferError, match='^column "x": .* by nulls= of Cast') as raised:
+        list(refused)
+    assert '"y"' not in str(raised.value)
+    with pytest.raises(BufferError, match='column "x": .* by nulls= of Cast'):
+        refused.encoder()([{"x": None, "y": None}])
+    own = {"x": Cast("float32", nulls=-1), "y": None}
+    loader = Loader(table, columns=own, nulls=nulls, framework="numpy")
+    (batch,) = loader
+    assert batch["x"].tolist() == [0.5, -1]
+    assert loader.encoder()([{"x": None, "y": 0.5}])["x"].tolist() == [-1]
+
+
 def test_codes_and_items_have_the_dtypes_that_torch_takes():
     """Indices of an Embedding may not be uint8, labels of cross_entropy not int32."""
     table = pa.table({

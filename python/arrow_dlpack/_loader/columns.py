@@ -81,7 +81,10 @@ class AsArrow:
 
 @dataclass(frozen=True)
 class Cast:
-    """One column's dtype, and what becomes of its nulls, in place of those of all columns."""
+    """One column's dtype, and what becomes of its nulls, in place of those of all columns.
+
+    nulls: as in Loader, whose own do not reach this column: without it nulls are refused.
+    """
 
     dtype: Dtype
     nulls: Nulls | Literal["mask"] = "error"
