@@ -4,6 +4,7 @@ import collections
 import pickle
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -109,8 +110,10 @@ def test_a_column_has_nulls_of_its_own():
     for refused in Categories(["a"]), Categories(["a"], nulls="error"):
         with pytest.raises(BufferError, match='column "w": .* has 1 null'):
             next(iter(Loader(table, columns={"w": refused}, nulls="nan")))
-    with pytest.raises(TypeError, match="nulls must be an integer"):
+    with pytest.raises(TypeError, match='nulls must be a code, "error" or "mask"'):
         Categories(["a"], nulls="nan")
+    with pytest.raises(TypeError, match="nulls must be an integer .*, got <NA>"):
+        Categories(["a"], nulls=pd.NA)
 
 
 @pytest.mark.parametrize("nulls", [0, "nan", "mask"])
@@ -301,7 +304,10 @@ def test_wishes_are_values():
         (lambda: Pad(0, side="up"), "side must be"),
         (lambda: Pad(0, longer="drop"), "longer must be"),
         (lambda: Pad(0, max_length=-1), "max_length must be"),
-        (lambda: Categories(["a", "a"]), "words must differ"),
+        (lambda: Categories(["a", "b", "a"]), "words must differ, and 'a' is there twice"),
+        (lambda: Categories([None, None]), "a null is no word: nulls= says"),
+        (lambda: Categories(["a", pd.NA]), "a null is no word: nulls= says"),
+        (lambda: Categories([pd.NaT]), "a null is no word: nulls= says"),
         (lambda: Categories(["a"], unknown=2**31), "unknown must be a code of 32 bits"),
         (lambda: Categories.scan(nulls=2**31), "nulls must be a code of 32 bits"),
         (lambda: ByLength(0, "x"), "batch_size must be"),
