@@ -103,12 +103,14 @@ def _of_duckdb(connection: Any) -> Source:
     """The result of a connection's last query."""
 
     def read(columns: Sequence[str] | None) -> Any:
+        way = "pass the result of a query, as connection.sql(q)"
         try:
-            return connection.to_arrow_reader()
+            reader = connection.to_arrow_reader()
         except import_module("duckdb").InvalidInputException as error:
-            raise ValueError(
-                f"{error}: pass the result of a query, as connection.sql(q)"
-            ) from error
+            raise ValueError(f"{error}: {way}") from error
+        if reader is None:  # where others have read it
+            raise ValueError(f"the result of this connection's last query has been read: {way}")
+        return reader
 
     return Source(read, once=True, way=casting("x.to_arrow_table().cast(schema)"))
 
