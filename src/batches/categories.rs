@@ -174,7 +174,7 @@ impl Categories {
             };
             match code.or(self.unknown) {
                 Some(code) => codes.push(code),
-                None => unknown.push(index),
+                None => unknown.push((row, index)),
             }
         }
         match unknown.first() {
@@ -184,9 +184,15 @@ impl Categories {
     }
 
     #[cold]
-    fn refusal(&self, values: &Values, first: usize, unknown: &[usize]) -> Result<Error, Error> {
+    /// unknown: the rows of values that are no words, and where the values are.
+    fn refusal(
+        &self,
+        values: &Values,
+        (row, first): (usize, usize),
+        unknown: &[(usize, usize)],
+    ) -> Result<Error, Error> {
         let mut others = Distinct::of_numbers(values.array.data_type());
-        for &index in unknown {
+        for &(_, index) in unknown {
             others
                 .as_mut()
                 .map(|others| others.codes(&values.array.slice(index, 1)))
@@ -194,6 +200,7 @@ impl Categories {
         }
         Ok(Error::NotACategory {
             value: shown(&everything(&values.array.slice(first, 1))?),
+            row,
             more: others.map_or(0, |others| others.len().saturating_sub(1)),
             categories: self.words.array.len(),
         })
