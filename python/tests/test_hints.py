@@ -837,6 +837,12 @@ def test_a_policy_for_nulls_in_other_letters_is_asked_for(nulls):
             call(pa.table({"x": [1.5, None]}), nulls=nulls)
 
 
+def test_a_storage_of_fields_has_the_way_out_of_its_type_by_physical_too():
+    frame = pd.DataFrame({"x": pd.interval_range(0, 2)})
+    for call in (to_tensor, lambda x, **options: list(Loader(x, **options))):
+        assert refusal(call, frame, physical=True) == refusal(call, frame)
+
+
 def test_lists_of_several_kinds_are_no_tensor_of_numpy():
     for x in ([1, "a"], [2**70, "a"]):
         for call in (from_dlpack, record_batch):
