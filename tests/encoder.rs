@@ -128,7 +128,10 @@ fn nulls_and_unknown_values_become_what_the_options_say() {
     let many = StringArray::from(vec!["pink", "red", "grey", "pink"]);
     let refused = codes(Arc::new(many), form(words())).unwrap_err();
     let leaf = refused.leaves().next().map(|(_, leaf)| leaf.clone());
-    assert!(matches!(leaf, Some(Error::NotACategory { more: 1, categories: 3, .. })), "{refused}");
+    assert!(
+        matches!(leaf, Some(Error::NotACategory { row: 0, more: 1, categories: 3, .. })),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@ import io
 import json
 import math
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -211,6 +212,13 @@ def test_another_type_of_the_same_values_is_taken(trained, request_, expected):
         (pa.list_(pa.int64(), 2), pa.array([[1, 2, 3]]), ValueError, "its rows are not"),
         (pa.list_(pa.int64(), 2), pa.array([[1, 2.5]]), ValueError, "items: value 2.5 in row 1"),
         (pa.list_(pa.int64(), 2), pa.array([["a", "b"]]), TypeError, "items: it is Utf8"),
+        (
+            pa.list_(pa.int64()),
+            pa.array([[[1]]]),
+            TypeError,
+            "items: .* in lists of one level less",
+        ),
+        (pa.list_(pa.list_(pa.int64(), 2)), pa.array([[1]]), TypeError, "items: .*: pass lists"),
     ],
     ids=str,
 )
@@ -470,6 +478,55 @@ def test_what_are_no_rows_is_refused(rows):
     encoder = Loader(pa.table({"x": [1]})).encoder()
     with pytest.raises(TypeError):
         encoder(rows)
+
+
+def test_a_row_of_a_frame_is_a_column_and_says_what_is_one_row():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "word": ["b", "c"]})
+    wishes = {"a": None, "word": Categories.scan()}
+    encoder = Loader(frame, columns=wishes, framework="numpy").encoder()
+    for df, row in (frame, frame.iloc[1]), (frame[["a"]], frame["a"]):
+        with pytest.raises(TypeError, match="list of dicts, got Series: df.iloc") as refused:
+            encoder(row)
+        found = re.search(
+            r"Series: (.*) is a frame of one row, and (.*) a list", str(refused.value)
+        )
+        for way in found.groups() if df is frame else ():
+            made = encoder(eval(way.replace("3", "1"), {"df": df}))
+            assert (made["a"].tolist(), made["word"].tolist()) == ([2.0], [1])
+    with pytest.raises(TypeError, match=r"must be a dict, got Series: x\.to_dict\(\) is one"):
+        encoder([frame.iloc[1]])
+    assert encoder([frame.iloc[1].to_dict()])["a"].tolist() == [2.0]
+
+
+@pytest.mark.parametrize("layout", ["dicts", "columns", "table", "large", "pandas", "polars"])
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"x": None}, 'row 2, column "x": Float64 array has 1 null in 4 values'),
+        ({"word": None}, 'row 2, column "word": Int32 array has 1 null in 4 values'),
+        ({"word": "c"}, 'row 2, column "word": "c", which is not among the 2 categories'),
+        ({"list": None}, 'row 2, column "list": .* array has 1 null in 4 values'),
+        ({"list": [1, None]}, 'row 2, column "list": the rows hold 1 null in 5 values'),
+        ({"x": None, "word": None}, '(?s)row 2, column "x": .*row 2, column "word": '),
+    ],
+    ids=str,
+)
+def test_nulls_and_unknown_words_of_a_request_have_their_rows(layout, wrong, words):
+    rows = [{"x": 1.5, "word": "b", "list": [1]}] * 4
+    wishes = {"x": None, "word": Categories(["a", "b"]), "list": Pad(0)}
+    encoder = Loader(pa.Table.from_pylist(rows), columns=wishes).encoder()
+    rows[2] = rows[2] | wrong
+    table = pa.Table.from_pylist(rows)
+    request = {
+        "dicts": rows,
+        "columns": table.to_pydict(),
+        "table": table,
+        "large": table.set_column(2, "list", table["list"].cast(pa.large_list(pa.int64()))),
+        "pandas": table.to_pandas(),
+        "polars": pl.from_arrow(table),
+    }[layout]
+    with pytest.raises((BufferError, ValueError), match=f"^{words}" if len(wrong) == 1 else words):
+        encoder(request)
 
 
 def test_no_rows_are_a_batch_of_none():

@@ -829,6 +829,20 @@ def test_objects_of_python_are_told_what_makes_arrow_data_of_them(name):
         assert typed(table[1] + table[2], x).num_rows == len(x)
 
 
+@pytest.mark.parametrize("nulls", ["NaN", "NAN", " nan ", "Mask"])
+def test_a_policy_for_nulls_in_other_letters_is_asked_for(nulls):
+    meant = nulls.strip().lower()
+    for call in (to_tensor, to_tensor_dict, Loader, lambda x, nulls: Cast("float32", nulls=nulls)):
+        with pytest.raises(ValueError, match=f'got "{nulls}": did you mean "{meant}"'):
+            call(pa.table({"x": [1.5, None]}), nulls=nulls)
+
+
+def test_a_storage_of_fields_has_the_way_out_of_its_type_by_physical_too():
+    frame = pd.DataFrame({"x": pd.interval_range(0, 2)})
+    for call in (to_tensor, lambda x, **options: list(Loader(x, **options))):
+        assert refusal(call, frame, physical=True) == refusal(call, frame)
+
+
 def test_lists_of_several_kinds_are_no_tensor_of_numpy():
     for x in ([1, "a"], [2**70, "a"]):
         for call in (from_dlpack, record_batch):

@@ -376,3 +376,17 @@ def test_relations_of_one_connection_are_mixed_by_cursors():
         for _ in range(2):
             rows = [row for batch in loader for row in batch["x"].tolist()]
             assert sorted(rows) == [0, 1, 2, 10, 11, 12]
+
+
+OF_NULLS = pa.table({"x": pa.nulls(2), "y": [1, 2]})
+OF_TEXTS = pa.table({"x": ["a", "b"], "y": [3, 4]})
+
+
+@pytest.mark.parametrize("are_readers", [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("tables", [(OF_NULLS, OF_TEXTS), (OF_TEXTS, OF_NULLS)])
+@pytest.mark.parametrize("where", [pc.starts_with(pc.field("x"), "a"), pc.field("x").isin(["a"])])
+def test_a_filter_sees_nulls_of_a_reader_as_the_texts_of_others(where, tables, are_readers):
+    pairs = zip(tables, are_readers, strict=True)
+    mix = Mix([(table.to_reader() if is_reader else table, 1) for table, is_reader in pairs])
+    (batch,) = Loader(mix, columns=["y"], filter=where, framework="numpy")
+    assert batch["y"].tolist() == [3]

@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, Cast, Categories, Dense, Loader, Mix, Pad, UnsupportedError
+from arrow_dlpack import AsArrow, Cast, Categories, Dense, Loader, Mix, Pad
 from arrow_dlpack._loader.schema import merged
 
 
@@ -156,8 +156,13 @@ def test_a_wish_settles_the_type(kind, options, tmp_path):
     # A label has its own dtype.
     with pytest.raises(TypeError, match='column "x"'):
         list(Loader(source, columns=[], label="x", dtype="float32"))
+    wish = {"x": Cast("int64", nulls=0)}
+    with pytest.raises(TypeError, match='"x" is bool in .* and decimal128.* converts both'):
+        values_of(source, columns=wish)
+    (tmp_path / "numbers").mkdir()
+    tables = [pa.table({"x": column}) for column in columns[:3]]
     with pytest.raises(ValueError, match=r"0\.1.*does not fit int64"):
-        values_of(source, columns={"x": Cast("int64", nulls=0)})
+        values_of(KINDS[kind](tmp_path / "numbers", tables), columns=wish)
 
 
 def test_lists_are_converted_by_a_wish(source):
@@ -681,7 +686,13 @@ def test_the_error_of_a_csv_value_says_what_its_row_counts(tmp_path, wrong, end)
         told = r"a\.csv: .* row 200002 \(the header counts, empty lines do not\): "
         with pytest.raises(ValueError, match=told) as raised:
             list(Loader(tmp_path, batch_size=10_000))
-        assert ('column "x": row' in str(raised.value)) == wrong.startswith("bad")
+        is_value = 'column "x": row' in str(raised.value)
+        assert is_value == wrong.startswith("bad")
+        if is_value:
+            way = re.search(r"types: (pyarrow\.dataset\.dataset.*\)\)\)) ", str(raised.value))[1]
+            dataset = eval(way, {"pyarrow": pa, "paths": str(tmp_path)})
+            wish = {"x": Categories(["bad"], unknown=-1)}
+            assert values_of(dataset, columns=wish)[-2:] == [-1, 0]
 
 
 @pytest.mark.parametrize("other", ["csv", "table", "two files"])
@@ -1671,10 +1682,26 @@ def test_lists_of_numbers_that_do_not_merge_are_converted_by_the_wish_that_they_
     assert sorted(found.ravel().tolist()) == [0.5, 1, 1.5]
 
 
+@pytest.mark.parametrize("options", [{"dtype": "int64"}, {"columns": {"x": Cast("int64")}}])
+@pytest.mark.parametrize("physical", [False, True])
+def test_integers_of_decimals_of_other_scales_are_no_numbers(options, physical):
+    texts, kinds = ["1.5", "1.25"], [pa.decimal64(9, 1), pa.decimal64(9, 2)]
+    columns = [
+        pa.array([decimal.Decimal(text)], kind) for text, kind in zip(texts, kinds, strict=True)
+    ]
+    tables = [pa.table({"x": column}) for column in columns]
+    with pytest.raises(TypeError, match="in part 1: .* converts both") as raised:
+        list(Loader(tables, physical=physical, **options))
+    assert "physical" not in str(raised.value)
+    options = way_of(raised.value, "columns")
+    batches = Loader(tables, physical=physical, framework="numpy", **options)
+    assert [batch["x"].tolist() for batch in batches] == [[1.5], [1.25]]
+
+
 def test_lists_that_stay_arrows_are_cast_by_part(tmp_path):
     tables = [pa.table({"x": [[1], [2, 3]]}), pa.table({"x": [[0.5]]})]
     wish, expected = {"x": AsArrow()}, [[1], [2, 3], [0.5]]
-    with pytest.raises(TypeError, match="in part 1: cast one of them first"):
+    with pytest.raises(TypeError, match="in part 1: pyarrow.table"):
         list(Loader(tables, columns=wish))
     cast = [table.cast(tables[1].schema) for table in tables]
     assert values_of(cast, columns=wish) == expected
@@ -1716,7 +1743,7 @@ def test_a_key_beside_a_column_of_another_type_has_ways_out(tmp_path):
 def test_values_without_an_order_are_numbered_by_words_or_cast(source, one, other):
     data = source([one], [other])
     is_text = isinstance(other, bytes)
-    way = r"cast one of them|reads all as that schema" if is_text else r"Categories\(\[...\]\) says"
+    way = "casts one of them|reads all" if is_text else r"Categories\(\[.*\]\) says"
     with pytest.raises(TypeError, match=f"no order in different parts of the source .*: .*({way})"):
         list(Loader(data, columns={"x": Categories.scan()}))
     if is_text:
@@ -1848,11 +1875,23 @@ def test_booleans_and_numbers_are_no_words_of_one_scan(source, numbers, turn, fo
         bools = pa.DictionaryArray.from_arrays(pa.array([0, 1]), bools)
     data = source(*[bools, pa.array(numbers)][::turn])
     told = r'column "x" is .*bool.* in (part|source|/).* and .* in (part|source|/).* True is 1: .*'
-    way = "(cast one of them|reads all as that schema)"
+    way = "(casts one of them|reads all as that schema)"
     with pytest.raises(TypeError, match=told + way):
         list(Loader(data, columns={"x": Categories.scan()}, batch_size=9))
     with pytest.raises(ValueError, match="cannot hold the word True"):
         list(Loader(source([1.0, 0.0]), columns={"x": Categories([True, False])}))
+
+
+def test_texts_and_numbers_of_csv_are_words_of_one_type_by_the_way_out(tmp_path):
+    for name, text in {"a": "x\n1\n2\n", "b": "x\nc\n"}.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    with pytest.raises(TypeError, match="no order in different parts") as raised:
+        list(Loader(str(tmp_path), columns={"x": Categories.scan()}))
+    way = re.search(r"says their order, or (.*) reads all as that schema", str(raised.value))[1]
+    given = {"pyarrow": pa, "paths": str(tmp_path)}
+    dataset = eval(way.replace("...", '{"x": pyarrow.string()}'), given)
+    assert Loader(dataset, columns={"x": Categories.scan()}).categories == {"x": ("1", "2", "c")}
+    assert values_of(str(tmp_path), columns={"x": Categories([1, 2, "c"])}) == [0, 1, 2]
 
 
 def test_many_words_of_parts_of_other_types_are_read():
@@ -2062,7 +2101,7 @@ def test_a_part_without_the_struct_of_a_path_takes_the_type_of_its_wish(tmp_path
 def test_a_decimal_that_a_wish_does_not_convert_beside_numbers_is_named(source):
     parts = source(pa.array([decimal.Decimal("12")]), pa.array([1]))
     for options in {"dtype": "int64"}, {"columns": {"x": Cast("int16")}}:
-        with pytest.raises(UnsupportedError, match='^column "x": Decimal.* pass dtype="float64"'):
+        with pytest.raises(TypeError, match='^column "x" is decimal128.* or dtype="float64" conv'):
             list(Loader(parts, **options))
     found = [x for batch in Loader(parts, dtype="float64") for x in batch["x"].tolist()]
     assert found == [12, 1]

@@ -1,6 +1,7 @@
 """Sources of `Loader`, each from the real library."""
 
 import io
+import re
 
 import adbc_driver_sqlite.dbapi
 import datasets
@@ -18,7 +19,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import Loader, Mix, Pad, iter_batches
+from arrow_dlpack import AsArrow, Loader, Mix, Pad, iter_batches
 from arrow_dlpack.torch import BatchDataset
 from pyiceberg.catalog.sql import SqlCatalog
 from test_loader import CONTEXT
@@ -162,6 +163,38 @@ def test_their_rows_are_filtered_and_shuffled(name, folder):
     assert found != sorted(found)
     if name == "adbc":
         source.close()
+
+
+@pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_call_that_errors_name_gives_a_source_another_type(name, folder):
+    def opened():
+        source = SOURCES[name][0](folder)
+        return source[0] if name in ("list of batches", "list of frames") else source
+
+    texts = pa.table({"y": ["a"]})
+    x = opened()
+    with pytest.raises(TypeError, match='"y" is int64 in source 0') as refused:
+        list(Loader(Mix([(x, 1), (texts, 1)]), columns=["y"]))
+    way = re.search(r"in source 1 of the Mix: (.+?) (?:casts|reads)", str(refused.value))[1]
+    if way.startswith("pyarrow.dataset.dataset(paths, "):
+        return  # test_loader_schema.py has those of files
+    if name == "adbc":
+        x.execute("select * from numbers order by y")
+    else:
+        x = opened()
+    given = {
+        "dataset": getattr(x, "to_pyarrow_dataset", lambda: x)(),
+        "scan": getattr(x, "scan", lambda: x)(),
+        "schema": TABLE.schema.set(1, pa.field("y", pa.string())),
+        "name": "y",
+        "type": pl.String,
+    }
+    cast = eval(way, {"x": x, "pyarrow": pa, "datasets": datasets, **given})
+    (batch,) = Loader(Mix([(cast, 1), (texts, 1)]), columns={"y": AsArrow()})
+    assert pa.array(batch["y"]).to_pylist()[:3] == ["0", "a", "1"]
+    if name == "adbc":
+        x.close()
 
 
 def test_iter_batches_takes_them_too(folder):

@@ -4,6 +4,7 @@ import collections
 import pickle
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -109,8 +110,26 @@ def test_a_column_has_nulls_of_its_own():
     for refused in Categories(["a"]), Categories(["a"], nulls="error"):
         with pytest.raises(BufferError, match='column "w": .* has 1 null'):
             next(iter(Loader(table, columns={"w": refused}, nulls="nan")))
-    with pytest.raises(TypeError, match="nulls must be an integer"):
+    with pytest.raises(TypeError, match='nulls must be a code, "error" or "mask"'):
         Categories(["a"], nulls="nan")
+    with pytest.raises(TypeError, match="nulls must be an integer .*, got <NA>"):
+        Categories(["a"], nulls=pd.NA)
+
+
+@pytest.mark.parametrize("nulls", [0, "nan", "mask"])
+def test_nulls_of_a_loop_are_not_those_of_a_cast(nulls):
+    table = pa.table({"x": [0.5, None], "y": [0.5, None]})
+    refused = Loader(table, columns={"x": Cast("float32"), "y": None}, nulls=nulls)
+    with pytest.raises(BufferError, match='^column "x": .* by nulls= of Cast') as raised:
+        list(refused)
+    assert '"y"' not in str(raised.value)
+    with pytest.raises(BufferError, match='column "x": .* by nulls= of Cast'):
+        refused.encoder()([{"x": None, "y": None}])
+    own = {"x": Cast("float32", nulls=-1), "y": None}
+    loader = Loader(table, columns=own, nulls=nulls, framework="numpy")
+    (batch,) = loader
+    assert batch["x"].tolist() == [0.5, -1]
+    assert loader.encoder()([{"x": None, "y": 0.5}])["x"].tolist() == [-1]
 
 
 def test_codes_and_items_have_the_dtypes_that_torch_takes():
@@ -285,7 +304,10 @@ def test_wishes_are_values():
         (lambda: Pad(0, side="up"), "side must be"),
         (lambda: Pad(0, longer="drop"), "longer must be"),
         (lambda: Pad(0, max_length=-1), "max_length must be"),
-        (lambda: Categories(["a", "a"]), "words must differ"),
+        (lambda: Categories(["a", "b", "a"]), "words must differ, and 'a' is there twice"),
+        (lambda: Categories([None, None]), "a null is no word: nulls= says"),
+        (lambda: Categories(["a", pd.NA]), "a null is no word: nulls= says"),
+        (lambda: Categories([pd.NaT]), "a null is no word: nulls= says"),
         (lambda: Categories(["a"], unknown=2**31), "unknown must be a code of 32 bits"),
         (lambda: Categories.scan(nulls=2**31), "nulls must be a code of 32 bits"),
         (lambda: ByLength(0, "x"), "batch_size must be"),

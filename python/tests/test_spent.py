@@ -252,6 +252,17 @@ def test_what_can_be_opened_again_is_read_again():
             assert read_all(source) > 0
 
 
+@pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")
+@pytest.mark.parametrize("read", [read_all, lambda connection: connection.fetchall()])
+def test_a_connection_of_duckdb_whose_result_was_read_says_so(read):
+    connection, query = duckdb.connect(), "select 1.0::double as x"
+    read(connection.execute(query))
+    for source in connection, Mix([(connection, 1)]):
+        with pytest.raises(ValueError, match=r"query has been read: .* as connection\.sql\(q\)"):
+            read_all(source)
+    assert read_all(connection.sql(query)) == 1
+
+
 def test_a_table_that_was_emptied_is_no_reader():
     connection = duckdb.connect()
     connection.execute("create table t as select 1.0::double as x from range(3)")

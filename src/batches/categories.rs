@@ -174,7 +174,7 @@ impl Categories {
             };
             match code.or(self.unknown) {
                 Some(code) => codes.push(code),
-                None => unknown.push(index),
+                None => unknown.push((row, index)),
             }
         }
         match unknown.first() {
@@ -183,15 +183,16 @@ impl Categories {
         }
     }
 
+    /// unknown: the rows of values that are no words, and where the values are.
     #[cold]
     fn refusal(
         &self,
         values: &LeafValues,
-        first: usize,
-        unknown: &[usize],
+        (row, first): (usize, usize),
+        unknown: &[(usize, usize)],
     ) -> Result<Error, Error> {
         let mut others = Distinct::of_numbers(values.array.data_type());
-        for &index in unknown {
+        for &(_, index) in unknown {
             others
                 .as_mut()
                 .map(|others| others.codes(&values.array.slice(index, 1)))
@@ -199,6 +200,7 @@ impl Categories {
         }
         Ok(Error::NotACategory {
             value: shown(&everything(&values.array.slice(first, 1))?),
+            row,
             more: others.map_or(0, |others| others.len().saturating_sub(1)),
             categories: self.words.array.len(),
         })

@@ -316,7 +316,7 @@ mod tests {
             Error::NotJustNumbers { data_type: DataType::Decimal32(9, 2), dtype },
             Error::RowLength { row: 1, length: 2, expected: 3 },
             Error::OffsetDoesNotFit { offset: 1 << 40, dtype },
-            Error::NotACategory { value: "red".to_owned(), more: 1, categories: 2 },
+            Error::NotACategory { value: "red".to_owned(), row: 0, more: 1, categories: 2 },
             Error::NotRows { field: field.clone().into() },
             Error::CannotBecome { dtype, shape: vec![2], field: field.into() },
             Error::CopyForbidden { reason: CopyReason::Permuted, nbytes: 8 },

@@ -197,6 +197,8 @@ pub enum Error {
     NotACategory {
         /// The first such value.
         value: String,
+        /// The row that has it, of the column that was read.
+        row: usize,
         /// How many other values are no words either.
         more: usize,
         /// How many words there are.

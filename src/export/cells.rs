@@ -54,6 +54,11 @@ pub(super) struct NullLevel {
     pub(super) cells: usize,
 }
 
+/// Whether it has columns of its own, or entries.
+fn has_fields(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Struct(_) | DataType::Map(..) | DataType::Union(..))
+}
+
 impl CellArray {
     /// Reads an array by its field; times, decimals, codes and unknown extension types only if `read_as` says so.
     pub(super) fn new(array: &dyn Array, field: &Field, read_as: ReadAs) -> Result<Self, Error> {
@@ -73,7 +78,8 @@ impl CellArray {
             }
             // `arrow.json` is text, and is read as any other text is.
             Extension::Other(name) if name == "arrow.json" => Self::plain(array, read_as),
-            _ if read_as.physical => Self::plain(array, read_as),
+            // Of a storage of children, no option makes a tensor.
+            _ if read_as.physical && !has_fields(array.data_type()) => Self::plain(array, read_as),
             _ => Err(refusal::extension(field)),
         }
     }

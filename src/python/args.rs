@@ -46,7 +46,12 @@ argument!(PadArg(Number) = |pad| scalar(pad, "pad must be a number that rows are
 /// What a name stands for; otherwise an error that begins with `must`.
 pub(super) fn choice<T: Copy>(name: &str, known: &[(&str, T)], must: &str) -> PyResult<T> {
     let found = known.iter().find(|(known, _)| *known == name).map(|(_, found)| *found);
-    found.ok_or_else(|| PyValueError::new_err(format!("{must}, got {name:?}")))
+    found.ok_or_else(|| {
+        let meant = known.iter().find(|(known, _)| known.eq_ignore_ascii_case(name.trim()));
+        let hint =
+            meant.map_or_else(String::new, |(known, _)| format!(": did you mean {known:?}?"));
+        PyValueError::new_err(format!("{must}, got {name:?}{hint}"))
+    })
 }
 
 /// A number of Python's or NumPy's; otherwise an error that begins with `must`.

@@ -1,8 +1,11 @@
 //! The exceptions: errors in Python's words, whose hint names a keyword or function of what was called.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arrow_schema::DataType;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::{DataType, FieldRef};
 use pyo3::exceptions::{
     PyAttributeError, PyBufferError, PyKeyError, PyMemoryError, PyRuntimeError, PyTypeError,
     PyValueError,
@@ -129,7 +132,9 @@ impl Asked<'_> {
     pub(super) fn message(self, error: &Error, column: Option<&str>) -> String {
         match (self, error) {
             (_, Error::Column { name, error }) => {
-                format!("column {name:?}: {}", self.message(error, Some(name)))
+                let row =
+                    self.row(name, error).map_or_else(String::new, |row| format!("row {row}, "));
+                format!("{row}column {name:?}: {}", self.message(error, Some(name)))
             }
             (_, Error::Columns { errors }) => {
                 let columns = errors.iter().map(|error| self.message(error, column));
@@ -169,6 +174,17 @@ impl Asked<'_> {
                 Some(advice) => error.fact() + &advice,
                 None => error.to_string(),
             },
+        }
+    }
+
+    /// The row of a request that an error is of, where its message does not tell it.
+    fn row(self, column: &str, error: &Error) -> Option<usize> {
+        let Self::Batches(wishes) = self else { return None };
+        let (_, values) = wishes.request.iter().find(|(name, _)| name == column)?;
+        match error {
+            Error::NotACategory { row, .. } => Some(*row),
+            Error::Nulls { .. } | Error::NullsInRows { .. } => first_null(values),
+            _ => None,
         }
     }
 
@@ -586,16 +602,41 @@ enum Place {
 }
 
 /// The wishes of batches that their messages depend on.
+#[derive(Clone)]
 pub(super) struct Wishes {
     labels: Vec<String>,
     own: Vec<(String, ColumnOptions)>,
     matrix: bool,
+    /// Of a request the columns, whose rows are those that its sender knows.
+    request: Vec<(String, ArrayRef)>,
+}
+
+/// The first row that is null, or has an item that is.
+fn first_null(values: &ArrayRef) -> Option<usize> {
+    let nulls = values.logical_nulls();
+    let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+    let items = |row: usize| match values.data_type() {
+        DataType::List(_) => Some(values.as_list::<i32>().value(row)),
+        DataType::LargeList(_) => Some(values.as_list::<i64>().value(row)),
+        DataType::FixedSizeList(..) => Some(values.as_fixed_size_list().value(row)),
+        _ => None,
+    };
+    (0..values.len())
+        .find(|&row| is_null(row) || items(row).is_some_and(|items| first_null(&items).is_some()))
 }
 
 impl Wishes {
     pub(super) fn of(options: &BatchOptions) -> Self {
         let BatchOptions { labels, column_options, matrix, .. } = options;
-        Self { labels: labels.clone(), own: column_options.clone(), matrix: *matrix }
+        let (labels, own) = (labels.clone(), column_options.clone());
+        Self { labels, own, matrix: *matrix, request: Vec::new() }
+    }
+
+    /// The same of a request, whose rows errors name.
+    pub(super) fn of_request(&self, columns: &[(ArrayRef, FieldRef)]) -> Self {
+        let named =
+            |(values, field): &(ArrayRef, FieldRef)| (field.name().clone(), Arc::clone(values));
+        Self { request: columns.iter().map(named).collect(), ..self.clone() }
     }
 
     fn place(&self, column: Option<&str>) -> Place {

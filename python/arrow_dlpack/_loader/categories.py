@@ -62,9 +62,12 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
                 "made of its cast to integers"
             ) from error
         except TypeError as error:
-            kinds = {type(word) for word in found[name].distinct()}
+            one_of_each = {type(word): word for word in found[name].distinct()}
+            way = source.way
             # A word that is a text would stand for a binary too.
-            way = source.way if {str, bytes} <= kinds else "Categories([...]) says their order"
+            if not {str, bytes} <= one_of_each.keys():
+                shown = ", ".join(f"{word!r}, ..." for word in one_of_each.values())
+                way = f"Categories([{shown}]) says their order, or {way}"
             raise TypeError(
                 f'column "{name}" has values of types that have no order in different parts of the '
                 f"source ({error}): {way}"

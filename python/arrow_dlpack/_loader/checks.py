@@ -96,7 +96,8 @@ def _emptied_part(data: Any, query: Query) -> tuple[Any, str | None]:
     another type.
     """
     if not is_local(data):
-        return emptied(data), None
+        empty = emptied(data)
+        return empty, None if empty is None else source_of(data).way
     try:
         files = source_of(data)
         head = files.head()

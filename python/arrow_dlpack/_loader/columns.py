@@ -81,7 +81,10 @@ class AsArrow:
 
 @dataclass(frozen=True)
 class Cast:
-    """One column's dtype, and what becomes of its nulls, in place of those of all columns."""
+    """One column's dtype, and what becomes of its nulls, in place of those of all columns.
+
+    nulls: as in Loader, whose own do not reach this column: without it nulls are refused.
+    """
 
     dtype: Dtype
     nulls: Nulls | Literal["mask"] = "error"
@@ -134,13 +137,16 @@ class Categories:
         if isinstance(words, Sized) and len(words) > most:
             raise ValueError(f"words are {len(words)}, and at most {most} have codes")
         known = None if words is None else tuple(map(_word, words))
-        if known is not None and (None in known or len(set(known)) < len(known)):
-            raise ValueError(
-                "words must differ, and a null is none: nulls= says what becomes of it"
-            )
+        if known is not None and None in known:
+            raise ValueError("a null is no word: nulls= says what becomes of nulls")
+        if known is not None and len(set(known)) < len(known):
+            ((twice, _),) = Counter(known).most_common(1)
+            raise ValueError(f"words must differ, and {twice!r} is there twice")
         object.__setattr__(self, "words", known)
         object.__setattr__(self, "unknown", None if unknown is None else _code("unknown", unknown))
-        if nulls not in (None, "error", "mask"):
+        if isinstance(nulls, str) and nulls not in ("error", "mask"):
+            raise TypeError(f'nulls must be a code, "error" or "mask", got {nulls!r}')
+        if nulls is not None and not isinstance(nulls, str):
             nulls = _code("nulls", nulls)
         object.__setattr__(self, "nulls", nulls)
         _one_of("dtype", dtype, "int32", "int64")
@@ -192,6 +198,8 @@ class ByTokens:
 def _word(word: Any) -> Any:
     """A word of pyarrow's as Python has it, as one that equals each that is the same value."""
     word = word.as_py() if hasattr(word, "as_py") else word
+    if type(word).__name__ in ("NAType", "NaTType"):  # nulls of pandas's
+        return None
     if not isinstance(word, Hashable):
         raise TypeError(f"words must be texts, numbers or other single values, got {word!r}")
     return alike(word)

@@ -55,7 +55,7 @@ from .schema import (
     with_types,
 )
 from .sharding import shuffled
-from .source import Source, count_of, joined, named_by, named_in, seen_type, whole_of
+from .source import Source, casting, count_of, joined, named_by, named_in, seen_type, whole_of
 
 #: How long files are read again to find the one that fails.
 _SECONDS = 60
@@ -65,6 +65,8 @@ OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragme
 
 class Dataset(Source):
     """A dataset of pyarrow, or of another library that has its `scanner`: its schema counts."""
+
+    way = casting("dataset.to_table().cast(schema)")
 
     def __init__(self, dataset: Any) -> None:
         super().__init__(lambda columns: None)
@@ -759,9 +761,10 @@ def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> E
     if number is not None:
         name = fragment.physical_schema.names[int(number[1])]
         way = (
-            "a file's first block decides its types: pyarrow.dataset.dataset(paths, "
-            'format="csv", schema=...) says others, and a CsvFileFormat with null_values takes '
-            "some texts for nulls"
+            "a file's first block decides its types: pyarrow.dataset.dataset(paths, format="
+            "pyarrow.dataset.CsvFileFormat(convert_options=pyarrow.csv.ConvertOptions("
+            f'column_types={{"{name}": "string"}}))) reads texts, "float64" there numbers with '
+            "fractions, and null_values=[...] takes some texts for nulls"
         )
         if "invalid UTF8" in text:
             way = _other_encoding(fragment.path)

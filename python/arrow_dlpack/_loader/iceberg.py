@@ -9,7 +9,7 @@ from .. import _core
 from .identity import digest_of, ends_of, is_cheap, of_types
 from .readers import Made, heads
 from .schema import ALL, Query
-from .source import Source
+from .source import Source, casting
 
 
 class Iceberg(Source):
@@ -18,6 +18,8 @@ class Iceberg(Source):
     pyiceberg's own reader hands all files to its threads at once, and a loop that is slower than
     they are would have the whole table in memory.
     """
+
+    way = casting("scan.to_arrow().cast(schema)")
 
     def __init__(self, scan: Any) -> None:
         names = [field.name for field in scan.projection().fields]

@@ -8,7 +8,7 @@ from .identity import of_files, of_types, stamps_of
 from .paths import FEATHER, IPC_FILE, is_ipc, named, of_key, of_no_bytes, stamp_of, unread
 from .readers import Made
 from .schema import ALL, Query, with_keys
-from .source import Several
+from .source import Several, casting
 
 
 class IpcFile:
@@ -72,7 +72,7 @@ class IpcFile:
 class IpcFiles(Several):
     """Files in any format of Arrow IPC, read one after the other."""
 
-    way = "cast one of them first, as pyarrow's table.cast(schema) does"
+    way = casting("pyarrow.ipc.open_stream(path).read_all().cast(schema)")
 
     def __init__(self, files: Sequence[tuple[str, Mapping[str, Any]]], system: Any) -> None:
         self._files = [IpcFile(path, keys, system) for path, keys in files]

@@ -23,7 +23,7 @@ from .known import is_in_memory, known_schema
 from .paths import are_ipc_files, arrow_system, format_of, found_files
 from .readers import is_frame, table_of
 from .schema import Query, Told, conformed, told_by
-from .source import Loop, Several, Source, Stream, rows_of_table
+from .source import Loop, Several, Source, Stream, casting, rows_of_table
 
 
 def _has(*names: str) -> Callable[[Any], bool]:
@@ -83,7 +83,10 @@ def _of_stream(source: Any) -> Source:
     rows, is_once = rows_of_table(source), _core._is_read_once(source)
     count = partial(rows_of_table, source) if is_frame(source) else None
     identify = partial(_types_of, source) if is_once or rows is None else None
-    return Source(lambda columns: source, rows, is_once, identify=identify, count=count)
+    known = partial(known_schema, source)
+    return Source(
+        lambda columns: source, rows, is_once, identify=identify, count=count, known=known
+    )
 
 
 def _types_of(source: Any, query: Query) -> dict[str, Any]:
@@ -92,21 +95,24 @@ def _types_of(source: Any, query: Query) -> dict[str, Any]:
 
 
 def _of_cursor(cursor: Any) -> Source:
-    return Source(lambda columns: cursor.fetch_record_batch(), once=True)
+    way = casting("x.fetch_arrow_table().cast(schema)")
+    return Source(lambda columns: cursor.fetch_record_batch(), once=True, way=way)
 
 
 def _of_duckdb(connection: Any) -> Source:
     """The result of a connection's last query."""
 
     def read(columns: Sequence[str] | None) -> Any:
+        way = "pass the result of a query, as connection.sql(q)"
         try:
-            return connection.to_arrow_reader()
+            reader = connection.to_arrow_reader()
         except import_module("duckdb").InvalidInputException as error:
-            raise ValueError(
-                f"{error}: pass the result of a query, as connection.sql(q)"
-            ) from error
+            raise ValueError(f"{error}: {way}") from error
+        if reader is None:  # where others have read it
+            raise ValueError(f"the result of this connection's last query has been read: {way}")
+        return reader
 
-    return Source(read, once=True)
+    return Source(read, once=True, way=casting("x.to_arrow_table().cast(schema)"))
 
 
 def _nameless(error: Exception, way: str) -> Exception:
@@ -118,6 +124,8 @@ def _nameless(error: Exception, way: str) -> Exception:
 
 class Scan(Source):
     """A scanner of pyarrow's, which does not tell whether it can be read again."""
+
+    way = casting("x.to_table().cast(schema)")
 
     def __init__(self, scanner: Any) -> None:
         super().__init__(lambda columns: scanner.to_reader(), identify=partial(_types_of, scanner))
@@ -133,6 +141,8 @@ class Scan(Source):
 
 class ParquetFile(Source):
     """A ParquetFile of pyarrow's, which is open already."""
+
+    way = casting("x.read().cast(schema)")
 
     def __init__(self, file: Any) -> None:
         super().__init__(
@@ -173,7 +183,8 @@ def _of_lazy_frame(frame: Any) -> Source:
         some = frame if columns is None else frame.select(list(dict.fromkeys(columns)))
         return chain([some.head(0).collect()], some.collect_batches())
 
-    return Stream(read, names=lambda: frame.collect_schema().names())
+    way = casting("x.cast({name: type})")
+    return Stream(read, names=lambda: frame.collect_schema().names(), way=way)
 
 
 #: Of a dataset of Hugging Face's that are read at once.
@@ -221,7 +232,8 @@ def _of_hugging_face(dataset: Any) -> Source:
     def names() -> Any:
         return dataset.column_names
 
-    return Stream(read, rows, names=names, identify=identity, told=_OF_OBJECTS)
+    way = casting("x.cast(datasets.Features.from_arrow_schema(schema))")
+    return Stream(read, rows, names=names, identify=identity, told=_OF_OBJECTS, way=way)
 
 
 def _batches_of_hugging_face(dataset: Any) -> Iterator[Any]:

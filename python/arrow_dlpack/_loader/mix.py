@@ -290,7 +290,7 @@ class Mixed(Source):
         #: What errors call each source.
         self._called = [name if path is None else f"{name} ({path})" for name, path in told]
         ways = zip(mix._ways, self._parts, strict=True)
-        self.way = " and ".join(dict.fromkeys(way or part.way for way, part in ways))
+        self.way = ", or ".join(dict.fromkeys(way or part.way for way, part in ways))
         self._turns, self._repeats = Turns(mix), mix.stopping_strategy == "all_exhausted"
         if self.once and self._repeats:
             raise TypeError('"all_exhausted" begins again with a source, and one is read only once')

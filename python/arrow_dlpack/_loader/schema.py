@@ -237,16 +237,17 @@ def _merged_field(
 def settled_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str) -> Any:
     """The type of a column of all parts: pairs of a name and a field."""
     kinds = [own.type for _, own in parts]
-    kind, wish = type_of_all(kinds, query.dtype_of(name)), query.wishes.get(name)
+    dtype, wish = query.dtype_of(name), query.wishes.get(name)
+    kind = type_of_all(kinds, dtype)
     if kind is not None:
         return kind
     if isinstance(wish, Categories):
         if not wish.words:
             check_scanned(name, parts, way)
         return kinds[0]
-    one, other = differing(kinds)
+    one, other = differing(kinds, dtype)
     raise TypeError(
-        f"{differ(name, parts)}: " + _way_out(name, kinds[one], kinds[other], way, query)
+        f"{differ(name, parts, dtype)}: " + _way_out(name, kinds[one], kinds[other], way, query)
     )
 
 
@@ -303,15 +304,20 @@ def seen_of_all(name: str, kinds: Sequence[Any], query: Query) -> Any:
     return pa.struct(fields)
 
 
-def differing(kinds: Sequence[Any]) -> tuple[int, int]:
-    """The first two types, by their numbers, that have none for the values of both."""
+def differing(kinds: Sequence[Any], dtype: Any = None) -> tuple[int, int]:
+    """The first two types, by their numbers, that have none for the values of both.
+
+    dtype: what numbers become, None for those that stay.
+    """
+    if dtype is not None:
+        kinds = [_with_numbers(kind, dtype) or kind for kind in kinds]
     _, at = merged_of(kinds)
     return next((one for one in range(at) if merged(kinds[one], kinds[at]) is None), 0), at
 
 
-def differ(name: str, parts: Sequence[tuple[str, Any]]) -> str:
+def differ(name: str, parts: Sequence[tuple[str, Any]], dtype: Any = None) -> str:
     """What parts make of a column that has no type of all: pairs of a name and a field."""
-    one, other = (parts[at] for at in differing([own.type for _, own in parts]))
+    one, other = (parts[at] for at in differing([own.type for _, own in parts], dtype))
     kind, theirs = told_apart(one[1].type, other[1].type)
     return f'column "{name}" is {kind} in {one[0]} and {theirs} in {other[0]}'
 
@@ -387,8 +393,8 @@ def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
             own = f"{wish.value!r}, " if isinstance(wish, Pad) else ""
             told = f'{type(wish).__name__}({own}dtype="float64")'
         if name in query.labels:
-            return f'label={{"{name}": {told}}} converts both, and {way}'
-        return f'columns={{"{name}": {told}}} or dtype="float64" converts both, and {way}'
+            return f'label={{"{name}": {told}}} converts both, or {way}'
+        return f'columns={{"{name}": {told}}} or dtype="float64" converts both, or {way}'
     if isinstance(one, pa.BaseExtensionType) or isinstance(other, pa.BaseExtensionType):
         # pyarrow casts none of these to another.
         return "a Loader for each of them reads both"
@@ -595,6 +601,8 @@ def _with_numbers(kind: Any, dtype: Any) -> Any:
     types, kind = pa.types, decoded_type(kind)
     if _is_tensor(kind):
         return _row_major(kind, dtype)
+    if types.is_decimal(kind) and not types.is_floating(dtype):
+        return None  # their integers are those of a scale
     if _is_number(kind) or _is_bool(kind) or types.is_decimal(kind):
         return dtype
     if not (has_offsets(kind) or types.is_fixed_size_list(kind)):

@@ -60,11 +60,16 @@ class Loop:
     """What is looped over, epoch after epoch, and is no source itself: a Loader."""
 
 
+def casting(call: str) -> str:
+    """How one of several sources gets another type, for errors."""
+    return f"{call} casts one of them"
+
+
 class Source:
     """Something with rows, read from the first to the last one."""
 
     #: How one of its parts gets another type, for errors.
-    way = "cast one of them first, as pyarrow's table.cast(schema) does"
+    way = casting("pyarrow.table(x).cast(schema)")
 
     def __init__(
         self,
@@ -75,14 +80,18 @@ class Source:
         identify: Callable[[Query], dict[str, Any]] | None = None,
         *,
         count: Callable[[], int | None] | None = None,
+        known: Callable[[], Any] = lambda: None,
+        way: str | None = None,
     ) -> None:
         """identify: tells what a state holds of data of which rows are not to be read for it.
 
         count: the rows that data have now which may change between epochs.
+        known: the schema of data that are read once, None if they do not tell it unread.
         """
         self._open, self._rows, self.once, self._names = open_columns, rows, once, names
-        self._identify, self._count = identify, count
+        self._identify, self._count, self._known_schema = identify, count, known
         self._counted: dict[str, int] = {}
+        self.way = way or self.way
 
     @property
     def is_begun(self) -> bool:
@@ -131,7 +140,7 @@ class Source:
     def schema(self, query: Query = ALL) -> Any:
         """All of its columns as a filter sees them, None if that is not known before it is read."""
         if self.once:
-            return None
+            return self._known_schema()
         return reader_of(readable_for(self._open(None), query.columns, named_in(query))).schema
 
     def untyped(self) -> Sequence[str]:
@@ -234,6 +243,8 @@ def _columns_of(query: Query) -> tuple[str, ...] | None:
 class Stream(Source):
     """An iterator of batches, tables or frames, of which the first one decides the types."""
 
+    way = casting("(pyarrow.table(batch).cast(schema) for batch in x)")
+
     def __init__(
         self,
         parts: Callable[[Sequence[str] | None], Iterable[Any]],
@@ -243,8 +254,9 @@ class Stream(Source):
         identify: Callable[[Query], dict[str, Any]] = lambda query: {},
         *,
         told: Told = TOLD,
+        way: str | None = None,
     ) -> None:
-        super().__init__(lambda columns: None, rows, once, names, identify)
+        super().__init__(lambda columns: None, rows, once, names, identify, way=way)
         self._parts, self._told_parts, self._is_begun = parts, told, False
         #: Those of an iterator that is read once, from its first reading on.
         self._left: _Parts | None = None

@@ -236,6 +236,10 @@ fn way_out(from: &DataType, to: &DataType) -> &'static str {
             ", and whether its times are those of UTC or of a zone is not said: give them one first"
         }
         _ if to.is_temporal() && !from.is_temporal() => ": pass times",
+        _ if item_of(from).is_some() && item_of(to).is_none() => {
+            ": pass its items, in lists of one level less"
+        }
+        _ if item_of(to).is_some() && item_of(from).is_none() => ": pass lists",
         _ => ": cast it first, if that is meant",
     }
 }

@@ -23,7 +23,7 @@ use super::args::{self, ColumnsArg, DtypeArg, Items, NullsArg, OrderArg, Physica
 use super::array::PyArray;
 use super::batches::errors::{not_opened, refused};
 use super::batches::forms::{FormsArg, batch_options, into_python};
-use super::describe::described;
+use super::describe::{described, type_name};
 use super::dlpack::request::CopyArg;
 use super::errors::Wishes;
 use super::expected::listed;
@@ -109,8 +109,9 @@ impl PyEncoder {
             _ => of_table(rows, wanted)?,
         };
         let nbytes = found.iter().map(|(array, _)| array.get_buffer_memory_size()).sum();
-        let made = unlocked(py, nbytes, || self.encoder.encode_columns(found, count, label));
-        into_python(py, made.map_err(|error| refused(error, &self.wishes))?)
+        let made =
+            unlocked(py, nbytes, || self.encoder.encode_columns(found.clone(), count, label));
+        into_python(py, made.map_err(|error| refused(error, &self.wishes.of_request(&found)))?)
     }
 
     /// The columns that are read, with their types in training; the labels are the last ones.
@@ -185,13 +186,13 @@ fn of_table(rows: &Bound<'_, PyAny>, wanted: &[Column]) -> PyResult<(Vec<Found>,
         heads.filter(|name| own.contains(name)).collect()
     });
     let names = names.filter(|names| !names.is_empty());
-    let (array, field) = source::import(rows, names.as_deref())?.into_array(py)?;
-    let DataType::Struct(fields) = field.data_type() else {
-        return Err(PyTypeError::new_err(format!(
-            "rows must be a table, a frame, a dict of columns or a list of dicts, got {}",
-            described(rows)
-        )));
+    let imported = source::import(rows, names.as_deref()).and_then(|data| data.into_array(py));
+    let is_row = || Ok::<_, PyErr>(rows.hasattr("iloc")? && !rows.hasattr("columns")?);
+    let (array, field) = match imported {
+        Err(_) if is_row()? => return Err(no_rows(rows)),
+        imported => imported?,
     };
+    let DataType::Struct(fields) = field.data_type() else { return Err(no_rows(rows)) };
     let count = array.len();
     let table = StructArray::from(batch(&array, &Schema::new(fields.clone()))?);
     let (mut found, mut missing) = (Vec::with_capacity(wanted.len()), Vec::new());
@@ -209,6 +210,20 @@ fn of_table(rows: &Bound<'_, PyAny>, wanted: &[Column]) -> PyResult<(Vec<Found>,
             Err(Error::NoSuchColumns { missing, names }.into())
         }
     }
+}
+
+/// The error for what is no rows. A row of a frame of pandas is a Series, as a column is.
+fn no_rows(rows: &Bound<'_, PyAny>) -> PyErr {
+    let (got, way_out) = match rows.hasattr("iloc") {
+        Ok(true) => (
+            type_name(rows),
+            ": df.iloc[[3]] is a frame of one row, and [df.iloc[3].to_dict()] a list of one dict",
+        ),
+        _ => (described(rows), ""),
+    };
+    PyTypeError::new_err(format!(
+        "rows must be a table, a frame, a dict of columns or a list of dicts, got {got}{way_out}"
+    ))
 }
 
 /// The column of a name, or the field of structs at a path; null where a struct is.

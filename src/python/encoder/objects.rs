@@ -709,7 +709,11 @@ pub(super) fn mapped<'py>(
     match row.cast::<PyDict>() {
         Ok(dict) => dict.get_item(name),
         Err(_) => {
-            Err(PyTypeError::new_err(format!("each row must be a dict, got {}", described(row))))
+            let (got, way_out) = match row.hasattr("to_dict")? {
+                true => (type_name(row), ": x.to_dict() is one"),
+                false => (described(row), ""),
+            };
+            Err(PyTypeError::new_err(format!("each row must be a dict, got {got}{way_out}")))
         }
     }
 }
