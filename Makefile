@@ -247,6 +247,7 @@ wheels-repeat: $(RELEASE)/.made
 # A wheel of those on Windows' Python, by Wine, and on an arm64 one, by qemu; and the tests of Rust for other machines and
 # another C library. What they need by apt they name; the rest they fetch. SKIPS=write accepts what is skipped.
 EMULATED := PATH="$(abspath $(BIN)):$$PATH" $(RELEASE)/bin/python .ci/platforms.py
+test-rust-i686 test-rust-musl test-rust-aarch64: export DLPACK_INCLUDE = $(wildcard $(VENV)/lib/python*/site-packages/tvm_ffi/include)
 test-windows test-aarch64 test-rust-i686 test-rust-musl test-rust-aarch64: $(RELEASE)/.made $(VENV)/.test
 	$(EMULATED) $(@:test-%=%)
 

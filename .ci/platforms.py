@@ -129,7 +129,9 @@ def skips(cases: list[ET.Element]) -> Counter[str]:
         if (skip := case.find("skipped")) is not None:
             file = case.get("classname", "").rpartition(".")[2]
             test = case.get("name", "").partition("[")[0]
-            found[f"{file}::{test}: {skip.get('message')}"] += 1
+            # Below are notes of whatever the exception passed through.
+            reason = skip.get("message", "").partition("\n")[0]
+            found[f"{file}::{test}: {reason}"] += 1
     return found
 
 
@@ -262,10 +264,11 @@ def unpack_aarch64(folder: Path) -> None:
     script.chmod(0o755)
 
 
+#: Rust's name of a machine, and zig's.
 RUST = {
-    "rust-i686": "i686-unknown-linux-gnu",
-    "rust-musl": "x86_64-unknown-linux-musl",
-    "rust-aarch64": "aarch64-unknown-linux-gnu",
+    "rust-i686": ("i686-unknown-linux-gnu", "x86-linux-gnu"),
+    "rust-musl": ("x86_64-unknown-linux-musl", "x86_64-linux-musl"),
+    "rust-aarch64": ("aarch64-unknown-linux-gnu", "aarch64-linux-gnu"),
 }
 #: The library that NumPy has its mathematics from on Windows, and ours, with as long a name.
 MATH, COMPLEX = b"api-ms-win-crt-math-l1-1-0.dll", b"complex-of-wine-l1-1-0-own.dll"
@@ -277,15 +280,20 @@ LIBRARIES = """
 
 def rust(name: str) -> None:
     """Linked by zig, and emulated where this machine cannot run it."""
-    target = RUST[name]
+    target, zig = RUST[name]
     must("rustup", "target", "add", target)
-    variables = {"CARGO_TARGET_DIR": str(ROOT / "target" / "platforms" / target)}
+    variables = {
+        "CARGO_TARGET_DIR": str(ROOT / "target" / "platforms" / target),
+        # Of tests/abi.rs, which asks a compiler of C.
+        "TARGET_CC": f"{sys.executable} -m ziglang cc -target {zig}",
+    }
     if target.startswith("aarch64"):
         needs("qemu-aarch64", "qemu-user")
         if not (HERE / "aarch64" / "python").exists():
             unpack_aarch64(HERE / "aarch64")
         runner = f"CARGO_TARGET_{target.upper().replace('-', '_')}_RUNNER"
         variables[runner] = f"qemu-aarch64 -L {HERE / 'aarch64' / 'debian'}"
+        variables["TARGET_RUNNER"] = variables[runner]
     elif target.startswith("i686") and not Path("/lib/ld-linux.so.2").exists():
         sys.exit("platforms: apt-get install --no-install-recommends libc6-i386")
     command = [wheels.TOOLS / "cargo-zigbuild", "test"]
@@ -304,7 +312,9 @@ def rust(name: str) -> None:
     )
     passed, failed, ignored = (sum(map(int, column)) for column in zip(*results, strict=True))
     minutes = (time.monotonic() - began) / 60
-    record(name, f"{passed:,} passed, {failed} failed, {ignored} ignored", minutes)
+    begun = len(re.findall(r"(?m)^running \d+ tests?$", done.stdout))
+    crashed = f", {begun - len(results)} crashed" if begun > len(results) else ""
+    record(name, f"{passed:,} passed, {failed} failed, {ignored} ignored{crashed}", minutes)
     if done.returncode:
         sys.exit(f"platforms: {name} failed")
 

@@ -210,15 +210,31 @@ impl Questions {
         text += "  return 0;\n}\n";
         fs::write(&source, text).expect("the target folder can be written to");
 
-        let cc = env::var("CC").unwrap_or_else(|_| "cc".to_owned());
-        let mut words = cc.split_whitespace();
-        let mut compile = Command::new(words.next().expect("CC names a compiler"));
-        compile.args(words).arg("-I").arg(include_folder()).arg("-o").arg(&program).arg(&source);
+        // TARGET_CC and TARGET_RUNNER are for tests that an emulator runs.
+        let cc = env::var("TARGET_CC").or_else(|_| env::var("CC"));
+        let mut compile = command_of(cc.as_deref().unwrap_or("cc")).expect("CC names a compiler");
+        compile.arg("-I").arg(include_folder()).arg("-o").arg(&program).arg(&source);
         run(&mut compile);
-        let Output { stdout, .. } = run(&mut Command::new(&program));
+        let runner = env::var("TARGET_RUNNER").ok().and_then(|runner| command_of(&runner));
+        let mut answer = match runner {
+            Some(mut runner) => {
+                runner.arg(&program);
+                runner
+            }
+            None => Command::new(&program),
+        };
+        let Output { stdout, .. } = run(&mut answer);
         let printed = String::from_utf8(stdout).expect("digits");
         printed.lines().map(|line| line.parse().expect("a number")).collect()
     }
+}
+
+/// A program and its first arguments, with spaces between.
+fn command_of(words: &str) -> Option<Command> {
+    let mut words = words.split_whitespace();
+    let mut command = Command::new(words.next()?);
+    command.args(words);
+    Some(command)
 }
 
 fn run(command: &mut Command) -> Output {

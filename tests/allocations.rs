@@ -308,7 +308,7 @@ fn alone() -> ExportOptions {
 }
 
 /// 2^62 elements, more than fit memory or can be repeated: every operation on them must allocate nothing, not
-/// even temporarily.
+/// even temporarily. With addresses of 32 bits they cannot be counted.
 #[test]
 #[cfg_attr(miri, ignore = "Miri gives up where an allocator says no")]
 fn a_hostile_shape_costs_no_memory() {
@@ -326,10 +326,14 @@ fn a_hostile_shape_costs_no_memory() {
             let producer = Producer::bytes(dtype, &[1], &huge, &[0]);
             let (tensor, watch) = producer.tensor(support::Abi::Versioned);
             let (refused, asked) = allocations(|| from_dlpack(tensor?, &support::import(copy)));
-            assert!(
-                matches!(refused, Err(Error::OutOfMemory { .. } | Error::CopyForbidden { .. })),
-                "{refused:?}"
-            );
+            let is_expected = match refused {
+                Err(Error::OutOfMemory { .. } | Error::CopyForbidden { .. }) => {
+                    cfg!(target_pointer_width = "64")
+                }
+                Err(Error::Overflow(_)) => cfg!(target_pointer_width = "32"),
+                _ => false,
+            };
+            assert!(is_expected, "{refused:?}");
             assert!(asked.peak < 4096, "{} bytes", asked.peak);
             watch.released_once();
         }

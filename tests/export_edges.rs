@@ -24,7 +24,10 @@ fn lists_of_nothing(len: usize, nulls: Option<NullBuffer>) -> ArrayRef {
 fn rows_that_cannot_be_counted_are_refused() {
     let many = lists_of_nothing(1 << (usize::BITS - 2), None);
     let field = Field::new("x", many.data_type().clone(), true);
-    for count in [2, 3, 4, 5] {
+    // Extents have 64 bits everywhere, but rows are counted by addresses.
+    let too_many: &[usize] =
+        if cfg!(target_pointer_width = "64") { &[2, 3, 4, 5] } else { &[4, 5] };
+    for &count in too_many {
         let chunks = vec![Arc::clone(&many); count];
         let options = ExportOptions::default().with_nulls(NullPolicy::Masked);
         for options in [ExportOptions::default(), options] {

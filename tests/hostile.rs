@@ -306,7 +306,7 @@ impl Draft {
 }
 
 /// An address with nothing behind it, and unmapped space around it.
-const NOWHERE: usize = 1 << (usize::BITS / 8 * 5);
+const NOWHERE: usize = if cfg!(target_pointer_width = "64") { 1 << 40 } else { 1 << 30 };
 
 // The laws.
 

@@ -15,7 +15,9 @@ use arrow_dlpack::{
 use arrow_schema::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
 
 use logical::{leaf, logical};
-use support::{Abi, Ints, Producer, Watch, dtype};
+#[cfg(target_pointer_width = "64")]
+use support::Ints;
+use support::{Abi, Producer, Watch, dtype};
 
 mod logical;
 mod support;

@@ -474,9 +474,14 @@ fn nothing_has_any_shape() {
             let nothing = Producer::bytes(dtype, &[], shape, &strides);
             let nothing = Producer { data: Data::Address(8), ..nothing };
             let (array, watch) = nothing.array(Abi::Versioned, CopyPolicy::Never);
-            let array = array.unwrap();
-            assert_eq!(i64::try_from(array.len()), Ok(shape[0]), "{dtype} {shape:?}");
-            array.to_data().validate_full().unwrap();
+            if usize::try_from(shape[0]).is_err() {
+                // Arrow counts rows by addresses: 2^40 are too many for 32 bits.
+                assert_eq!(array.unwrap_err(), Error::Overflow("number of rows"));
+            } else {
+                let array = array.unwrap();
+                assert_eq!(i64::try_from(array.len()), Ok(shape[0]), "{dtype} {shape:?}");
+                array.to_data().validate_full().unwrap();
+            }
             watch.released_once();
         }
     }
@@ -488,21 +493,26 @@ fn a_row_has_no_more_values_than_arrow_can_count() {
         let strides = vec![0; shape.len()];
         let (tensor, watch) = Producer::bytes(dtype, &[0; 16], shape, &strides).tensor(Abi::Legacy);
         let options = ImportOptions::default().with_representation(representation.clone());
-        let error = from_dlpack(tensor.unwrap(), &options).unwrap_err();
+        let error = tensor.and_then(|tensor| from_dlpack(tensor, &options)).unwrap_err();
         watch.released_once();
         error
     };
+    // With addresses of 32 bits they are too many for something else before.
+    let or = |error: Error, on_32_bits: &'static str| {
+        if cfg!(target_pointer_width = "64") { error } else { Error::Overflow(on_32_bits) }
+    };
     let (int8, natural) = (DLDataType::INT8, Representation::Canonical);
     let wide = 1 << 31;
-    assert_eq!(refused(&[1, wide], int8, &natural), Error::RowTooLarge { shape: vec![wide] });
+    let error = refused(&[1, wide], int8, &natural);
+    assert_eq!(error, or(Error::RowTooLarge { shape: vec![wide] }, "size in bytes"));
     let shape = vec![1 << 16, 1 << 15];
     assert_eq!(refused(&[0, 1 << 16, 1 << 15], int8, &natural), Error::RowTooLarge { shape });
     let error = refused(&[2, 1 << 30], dtype(5, 64, 1), &natural);
-    assert_eq!(error, Error::RowTooLarge { shape: vec![1 << 30, 2] });
+    assert_eq!(error, or(Error::RowTooLarge { shape: vec![1 << 30, 2] }, "size in bytes"));
     // No value, but more lists than can be counted.
     let lists = Representation::FixedSizeList;
     let countless = refused(&[1 << 40, i64::from(i32::MAX), 0], int8, &lists);
-    assert_eq!(countless, Error::Overflow("number of values"));
+    assert_eq!(countless, or(Error::Overflow("number of values"), "number of rows"));
     let error = refused(&[1, wide, 0], int8, &lists);
     assert_eq!(error, Error::RowTooLarge { shape: vec![wide] });
 }
@@ -517,7 +527,12 @@ fn a_huge_broadcast_of_any_dtype_is_an_error_at_once() {
             let producer = Producer::bytes(dtype, &[0; 16], shape, &strides);
             let (array, watch) = producer.array(Abi::Versioned, CopyPolicy::IfNeeded);
             let error = array.unwrap_err();
-            assert!(matches!(error, Error::OutOfMemory { .. }), "{dtype}: {error}");
+            let is_expected = match error {
+                Error::OutOfMemory { .. } => cfg!(target_pointer_width = "64"),
+                Error::Overflow(_) => cfg!(target_pointer_width = "32"),
+                _ => false,
+            };
+            assert!(is_expected, "{dtype}: {error}");
             watch.released_once();
         }
     }

@@ -269,7 +269,11 @@ def written(record: dict) -> str:
 
 
 def file_of_columns() -> bytes:
-    batches, file = case_columns.make(), pa.BufferOutputStream()
+    return file_of(case_columns.make())
+
+
+def file_of(batches: list[pa.RecordBatch]) -> bytes:
+    file = pa.BufferOutputStream()
     with pa.ipc.new_file(file, batches[0].schema) as writer:
         for batch in batches:
             writer.write_batch(batch)

@@ -7,6 +7,8 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import system
 from arrow_dlpack import _core
 
 # Whether each of its tests is skipped here. None: each may be, or not.
@@ -16,6 +18,8 @@ PLACES = {
     "no GIL": not getattr(sys, "_is_gil_enabled", lambda: True)(),
     "no _testcapi": importlib.util.find_spec("_testcapi") is None,
     "not Linux": sys.platform != "linux",
+    "Windows": system.WINDOWS,
+    "no long double": np.dtype("longdouble").itemsize == 8,
     "no fork": not hasattr(os, "fork"),
     "no os.kill": not hasattr(os, "kill"),
 }

@@ -54,4 +54,4 @@ def of_the_module(nodes: list[ast.stmt], owner: Any) -> Iterator[tuple[Documente
 
 
 if __name__ == "__main__":
-    STUB.write_text(documented(STUB.read_text()))
+    STUB.write_text(documented(STUB.read_text("utf-8")), "utf-8")

@@ -4,7 +4,9 @@ import ctypes
 import importlib.util
 import os
 import signal
+import time
 
+import numpy as np
 import pytest
 
 WINDOWS = os.name == "nt"
@@ -17,6 +19,29 @@ needs_resource = pytest.mark.skipif(
 needs_cxa_atexit = pytest.mark.skipif(
     WINDOWS, reason="the C library calls nothing that has an argument when the process ends"
 )
+
+
+#: A library that refers to functions of the interpreter, which whoever loads it has.
+needs_undefined_symbols = pytest.mark.skipif(
+    WINDOWS, reason="a library is linked with all that it calls, by a compiler that is not there"
+)
+#: NumPy's longdouble is C's, which the compilers for Windows make a double.
+needs_long_double = pytest.mark.skipif(
+    np.dtype("longdouble").itemsize == 8, reason="a long double is a double"
+)
+replaces_open_files = pytest.mark.skipif(
+    WINDOWS, reason="the system replaces no file that a program has open"
+)
+#: Seconds that this process computed. Windows counts them by ticks of 16 ms: those that went by.
+cpu_seconds = time.perf_counter if WINDOWS else time.process_time
+
+
+def marked(names):
+    """Parameters by their names, of which those of long doubles need them."""
+    return [
+        pytest.param(name, marks=needs_long_double) if "long double" in name else name
+        for name in names
+    ]
 
 
 def forbid_access(address, length):

@@ -35,7 +35,7 @@ def test_numpy_takes_an_array_as_it_is(column):
     assert np.array([Array(column), Array(column)]).shape == (2, 2)
 
 
-@pytest.mark.parametrize("name", ["int64", "uint64", "int32"])
+@pytest.mark.parametrize("name", ["int64", "uint64", "int32", "uint32"])
 def test_numpys_own_class_of_numbers_is_what_comes(name):
     """Not another one of as many bits, such as numpy.longlong, which is no subclass of np.int64."""
     column = pa.array([1, 2], name)

@@ -10,6 +10,7 @@ import make_cases
 import numpy as np
 import pyarrow as pa
 import pytest
+import system
 from case_columns import EXOTIC, bits_of
 from case_values import dtype_of, plain
 from dlpack_conformance.abi.dlpack import (
@@ -268,7 +269,14 @@ def test_the_record_is_what_pyarrow_and_numpy_say():
 
 
 def test_the_columns_are_those_that_are_made():
-    assert make_cases.file_of_columns() == cases.COLUMNS.read_bytes(), ADVICE
+    recorded = cases.COLUMNS.read_bytes()
+    if system.WINDOWS:
+        # Name and text of an extension type are in the order of a hash table of the C++ library.
+        file = pa.ipc.open_file(recorded)
+        recorded = make_cases.file_of(
+            [file.get_batch(index) for index in range(file.num_record_batches)]
+        )
+    assert make_cases.file_of_columns() == recorded, ADVICE
 
 
 def kind(dtype: pa.DataType) -> object:

@@ -19,6 +19,6 @@ def test_only_those_rules_are_broken_of_which_the_docs_say_why():
     assert done.returncode == 0, done.stderr
     rules = json.loads(done.stdout)["rules"]
     broken = {rule["id"] for rule in rules if rule["outcome"] in ("fail", "crashed")}
-    told = DESIGN.read_text().partition("## Rules of the protocols that are not kept")[2]
+    told = DESIGN.read_text("utf-8").partition("## Rules of the protocols that are not kept")[2]
     assert broken == set(re.findall(r"\*\*([A-Z]{2}\d{3})\*\*", told))
     assert sum(rule["outcome"] == "pass" for rule in rules) > 250

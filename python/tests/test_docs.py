@@ -18,7 +18,7 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
 def python_of(page):
-    return re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S)
+    return re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
 
 
 BLOCKS = python_of(ROOT / "README.md")

@@ -12,6 +12,7 @@ import hostile
 import numpy as np
 import pyarrow as pa
 import pytest
+import system
 from arrow_dlpack import Array, Tensor, UnsupportedError, asdlpack, from_dlpack, record_batch
 from dlpack_conformance.abi.capsule import PyCapsule_GetName, PyCapsule_New
 from dlpack_conformance.abi.dlpack import (
@@ -640,10 +641,11 @@ int from_object(void *object, void **out) {
 """
 
 
+@system.needs_undefined_symbols
 def test_a_tensor_that_comes_with_an_exception_is_deleted_and_asked_for_again(live, tmp_path):
     """Python code cannot do it: an exception of its own ends in ctypes."""
     source, library = tmp_path / "two_minds.c", tmp_path / "two_minds.so"
-    source.write_text(TWO_MINDS)
+    source.write_text(TWO_MINDS, "utf-8")
     subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
     c, given = ctypes.CDLL(library), hostile.Producer()
     ctypes.c_void_p.in_dll(c, "tensor").value = managed_address(given)

@@ -295,5 +295,5 @@ def test_its_objects_are_copied_without_the_package(monkeypatch):
 
 
 def test_the_documentation_shows_it():
-    source = (ROOT / "examples/extension/src/lib.rs").read_text()
-    assert f"```ignore\n{source}```\n" in (ROOT / "src/python/extension.md").read_text()
+    source = (ROOT / "examples/extension/src/lib.rs").read_text("utf-8")
+    assert f"```ignore\n{source}```\n" in (ROOT / "src/python/extension.md").read_text("utf-8")

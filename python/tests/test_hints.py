@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+import system
 from arrow_dlpack import (
     Array,
     AsArrow,
@@ -741,7 +742,7 @@ UNUSUAL = {
 }
 
 
-@pytest.mark.parametrize("name", UNUSUAL)
+@pytest.mark.parametrize("name", system.marked(UNUSUAL))
 def test_dtypes_that_no_tensor_has_name_what_has(name):
     x, way = UNUSUAL[name]
     assert way in refusal(to_tensor, x)
@@ -1073,7 +1074,8 @@ def test_a_type_of_polars_in_a_column_without_a_name_is_told_so():
     ("values", "note"),
     [([1 + 2j], "asdlpack(x.to_numpy()) is a tensor of it"),
      (pd.arrays.SparseArray([0]), "x.sparse.to_dense() has its values"),
-     (np.array([1.5], "longdouble"), 'x.astype("float64") has its values'),
+     pytest.param(np.array([1.5], "longdouble"), 'x.astype("float64") has its values',
+                  marks=system.needs_long_double),
      (np.array([1], ">i4"), 'x.astype("int32") has its values'),
      ([object()], 'x.astype("str") makes texts of its values')],
 )  # fmt: skip

@@ -33,7 +33,7 @@ def test_a_notebook_shows_what_happens(path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_says_what_was_copied_and_is_small(path):
-    cells = json.loads(path.read_text())["cells"]
+    cells = json.loads(path.read_text("utf-8"))["cells"]
     headings = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
     assert any(text.startswith("## What was copied") for text in headings)
     assert path.stat().st_size < MOST

@@ -32,7 +32,7 @@ def test_a_drawing_that_is_older_than_its_source_is_refused():
 
 
 def test_the_table_of_errors_has_every_variant():
-    enum = errors.SOURCE.read_text().split("pub enum Error {")[1].split("\n}\n")[0]
+    enum = errors.SOURCE.read_text("utf-8").split("pub enum Error {")[1].split("\n}\n")[0]
     variants = set(re.findall(r"^    ([A-Z]\w+)", enum, re.M)) - {"Worded"}
     rows = set(re.findall(r"^\| `(\w+)`", errors.table(), re.M))
     assert rows == variants
@@ -41,7 +41,9 @@ def test_the_table_of_errors_has_every_variant():
 
 def test_everything_public_is_in_the_reference():
     pages = (ROOT / "docs/reference/python").glob("*.md")
-    documented = re.findall(r"^::: ([\w.]+)", "".join(page.read_text() for page in pages), re.M)
+    documented = re.findall(
+        r"^::: ([\w.]+)", "".join(page.read_text("utf-8") for page in pages), re.M
+    )
     names = {name.rpartition(".")[2] for name in documented}
     assert names >= set(arrow_dlpack.__all__) - {"__version__"}
     assert len(documented) == len(set(documented))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TABLE = (ROOT / "docs" / "development" / "traps.md").read_text()
+TABLE = (ROOT / "docs" / "development" / "traps.md").read_text("utf-8")
 ROWS = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", TABLE, re.MULTILINE)
 ROWS = [row for row in ROWS if row[0] != "trap"]
 NAME = re.compile(r"`([\w/]+\.(?:rs|py))::(\w+)`")
@@ -17,7 +17,7 @@ def is_there(file, name):
     if file.endswith(".rs") and "/" not in file:
         folder = ROOT / "tests"
     declared = f"def {name}(" if file.endswith(".py") else f"fn {name}("
-    return (folder / file).exists() and declared in (folder / file).read_text()
+    return (folder / file).exists() and declared in (folder / file).read_text("utf-8")
 
 
 def test_there_are_traps():

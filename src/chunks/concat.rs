@@ -115,7 +115,9 @@ fn offsets<'a, O: Offset>(
     chunks: impl ExactSizeIterator<Item = (&'a [O], usize)> + Clone,
 ) -> Result<(Buffer, Vec<Range<usize>>), ArrowError> {
     let each = chunks.clone().map(|(own, _)| (own.len().saturating_sub(1), length(own)));
-    let (rows, values) = each.fold((0, 0), |sum, (rows, values)| (sum.0 + rows, sum.1 + values));
+    // The chunks may be one array many times, with more values than there are addresses.
+    let (rows, values) =
+        each.fold((0, 0usize), |sum, (rows, values)| (sum.0 + rows, sum.1.saturating_add(values)));
     if O::from_usize(values).is_none() {
         // More than the machine has is out of memory, whatever the width of the offsets.
         alloc::probe_alloc(values)?;

@@ -210,7 +210,9 @@ mod tests {
 
     #[test]
     fn a_tensor_over_a_buffer_is_one_small_allocation() {
-        assert_eq!(Block::<Buffer>::layout(1).0.size(), 136);
+        let size = Block::<Buffer>::layout(1).0.size();
+        // Shorter pointers take less.
+        assert!(if cfg!(target_pointer_width = "64") { size == 136 } else { size < 136 }, "{size}");
         assert!(Block::<Buffer>::layout(4).0.size() < 256);
     }
 }

@@ -25,11 +25,14 @@ pub(crate) struct Extent {
     pub(crate) above: i128,
 }
 
+/// The last address: `SIZE_MAX`, which is the most elements that can be counted too.
+const LAST: i128 = (1 << usize::BITS) - 1;
+
 /// The most bytes that can be next to each other: `PTRDIFF_MAX`.
-const MAX: i128 = (1 << 63) - 1;
+const MAX: i128 = LAST / 2;
 
 /// How far apart two bytes can be: the part of the largest address space that is a program's.
-const FARTHEST: i128 = 1 << 56;
+const FARTHEST: i128 = if MAX < 1 << 56 { MAX } else { 1 << 56 };
 
 /// More than anyone has.
 pub(crate) const MOST_AXES: i32 = 256;
@@ -69,7 +72,7 @@ impl Truth {
         let item_bits = lane * i128::from(dtype.lanes);
         let in_bytes = |count: i128| count.checked_mul(item_bits).map(|bits| (bits + 7) / 8);
         let nbytes = in_bytes(size).filter(|&bytes| bytes <= MAX)?;
-        if size > u64::MAX.into() {
+        if size > LAST {
             return None;
         }
         let row_major = row_major(&shape);
@@ -84,6 +87,9 @@ impl Truth {
                 i64::try_from(reach).ok()?;
                 if reach < 0 { below -= reach } else { above += reach }
             }
+            if below > LAST || above > LAST {
+                return None;
+            }
             extent = Extent { below: in_bytes(below)?, above: in_bytes(above)? };
             if extent.below > MAX || extent.above > MAX {
                 return None;
@@ -97,13 +103,12 @@ impl Truth {
         if self.nbytes == 0 {
             return true;
         }
-        let last = i128::from(u64::MAX);
         let first = i128::try_from(data).expect("64 bits") + i128::from(byte_offset);
         let Extent { below, above } = self.extent;
         data != 0
-            && first <= last
+            && first <= LAST
             && first - below > 0
-            && first + above <= last
+            && first + above <= LAST
             && below + above <= FARTHEST
     }
 

@@ -3,8 +3,9 @@
 import ctypes
 from ctypes import PYFUNCTYPE, byref, c_char_p, c_int, c_void_p, cast, py_object, sizeof
 
-# A library object with its prototypes: those of ctypes.pythonapi belong to everyone.
-python = ctypes.PyDLL(None, handle=ctypes.pythonapi._handle)
+# A library object with its prototypes: those of ctypes.pythonapi belong to everyone. Windows asks
+# for a name also where it has the handle.
+python = ctypes.PyDLL(ctypes.pythonapi._name, handle=ctypes.pythonapi._handle)
 
 # A capsule keeps the name's address alone: names must live as long as it does.
 PyCapsule_New = python.PyCapsule_New

@@ -680,7 +680,7 @@ def _check_csv(path: str, schema: Any, keys: Collection[str], query: Query) -> N
     if between is not None and types.is_string(schema.field(own[0]).type) and not is_meant:
         raise ValueError(
             f"{path} has one column, {own[0]!r}, since commas are between columns: "
-            f'pyarrow.csv.read_csv("{path}", parse_options=pyarrow.csv.ParseOptions('
+            f"pyarrow.csv.read_csv({path!r}, parse_options=pyarrow.csv.ParseOptions("
             f"delimiter={between!r})) makes a table of more"
         )
 
@@ -688,7 +688,7 @@ def _check_csv(path: str, schema: Any, keys: Collection[str], query: Query) -> N
 def _other_encoding(path: str) -> str:
     """How a file of CSV that is not UTF-8 is read, for errors."""
     return (
-        f'pyarrow.csv.read_csv("{path}", read_options=pyarrow.csv.ReadOptions('
+        f"pyarrow.csv.read_csv({path!r}, read_options=pyarrow.csv.ReadOptions("
         'encoding="latin-1")) makes a table of one in Latin-1'
     )
 
@@ -841,7 +841,7 @@ def _read_footer(fragment: Any) -> None:
             raise ValueError(of_no_bytes(fragment.path)) from error
         if "CSV parse error" in str(error):
             error.add_note(
-                f'pyarrow.csv.read_csv("{fragment.path}", read_options=..., parse_options=..., '
+                f"pyarrow.csv.read_csv({fragment.path!r}, read_options=..., parse_options=..., "
                 "convert_options=...) makes a table of it: ReadOptions has encoding=, ParseOptions "
                 "delimiter=, ConvertOptions decimal_point="
             )

@@ -21,15 +21,15 @@ type FormatCode = (&'static CStr, DLDataTypeCode, usize, Option<usize>);
 const FORMAT_CODES: &[FormatCode] = &[
     (c"b", DLDataTypeCode::INT, 1, Some(1)),
     (c"h", DLDataTypeCode::INT, size_of::<c_short>(), Some(2)),
-    (c"i", DLDataTypeCode::INT, size_of::<c_int>(), Some(4)),
     (c"l", DLDataTypeCode::INT, size_of::<c_long>(), Some(4)),
+    (c"i", DLDataTypeCode::INT, size_of::<c_int>(), Some(4)),
     (c"q", DLDataTypeCode::INT, 8, Some(8)),
     (c"n", DLDataTypeCode::INT, size_of::<isize>(), None),
     (c"B", DLDataTypeCode::UINT, 1, Some(1)),
     (c"c", DLDataTypeCode::UINT, 1, Some(1)),
     (c"H", DLDataTypeCode::UINT, size_of::<c_short>(), Some(2)),
-    (c"I", DLDataTypeCode::UINT, size_of::<c_int>(), Some(4)),
     (c"L", DLDataTypeCode::UINT, size_of::<c_long>(), Some(4)),
+    (c"I", DLDataTypeCode::UINT, size_of::<c_int>(), Some(4)),
     (c"Q", DLDataTypeCode::UINT, 8, Some(8)),
     (c"N", DLDataTypeCode::UINT, size_of::<usize>(), None),
     (c"e", DLDataTypeCode::FLOAT, 2, Some(2)),
@@ -74,8 +74,9 @@ fn code_of(spelling: &str) -> Option<&'static FormatCode> {
 
 /// The format of a dtype's items.
 pub(in crate::python) fn format_of(dtype: DLDataType) -> Option<&'static CStr> {
-    // NumPy has a type for each of C's, and its int64 is C's long where that has 64 bits, so that "l" comes first: "q"
-    // would be numpy.longlong, which equals it and is another class. No consumer knows "Ze".
+    // NumPy has a type for each of C's, and its int64 is C's long where that has 64 bits, its int32 where it has 32, so
+    // that "l" comes first: "q" would be numpy.longlong, "i" numpy.intc, which equal them and are other classes. No
+    // consumer knows "Ze".
     let is = |&&(known, code, native, _): &&FormatCode| {
         known != c"Ze" && number(code, native) == Some(dtype)
     };
