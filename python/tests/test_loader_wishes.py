@@ -296,6 +296,14 @@ def test_a_budget_of_items_counts_the_padding():
         list(Loader(LISTS, batch_size=ByTokens(8, "tokens"), columns=["row"]))
 
 
+@pytest.mark.parametrize("of", [ByLength, ByTokens])
+@pytest.mark.parametrize("column", [["list"], None, 3, b"list", range(2**62)], ids=repr)
+def test_similar_lengths_are_those_of_one_column(of, column):
+    # A search of the range for a point, as in "a.b", would never end.
+    with pytest.raises(TypeError, match="^column must be the name of one column, got "):
+        of(8, column)
+
+
 def test_wishes_are_values():
     assert Pad(0, max_length=8) == Pad(0, 8)
     assert Categories(["a"]) == Categories(("a",)) != Categories(["b"])

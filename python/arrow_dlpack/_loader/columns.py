@@ -179,6 +179,7 @@ class ByLength:
 
     def __post_init__(self) -> None:
         integer("batch_size", self.batch_size, 1)
+        _check_column(self.column)
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,12 @@ class ByTokens:
 
     def __post_init__(self) -> None:
         integer("budget", self.budget, 1)
+        _check_column(self.column)
+
+
+def _check_column(column: Any) -> None:
+    if not isinstance(column, str):
+        raise TypeError(f"column must be the name of one column, got {column!r}")
 
 
 def _word(word: Any) -> Any:
