@@ -129,7 +129,7 @@ def skips(cases: list[ET.Element]) -> Counter[str]:
         if (skip := case.find("skipped")) is not None:
             file = case.get("classname", "").rpartition(".")[2]
             test = case.get("name", "").partition("[")[0]
-            # Below are notes of whatever the exception passed through.
+            # Below are notes of what the exception passed through.
             reason = skip.get("message", "").partition("\n")[0]
             found[f"{file}::{test}: {reason}"] += 1
     return found

@@ -104,7 +104,7 @@ def pytest_runtest_makereport(item):
     """Fails what is skipped and is not in skipped.toml, and what is there and was not skipped."""
     report = yield
     reason = report.longrepr[2].removeprefix("Skipped: ") if report.skipped else None
-    # Below are notes of whatever the exception passed through.
+    # Below are notes of what the exception passed through.
     reason = reason and reason.partition("\n")[0]
     is_left_out = LEFT_OUT and reason is not None and reason.endswith("was left out")
     if report.skipped or (report.when == "call" and report.passed):

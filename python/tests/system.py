@@ -21,7 +21,7 @@ needs_cxa_atexit = pytest.mark.skipif(
 )
 
 
-#: A library that refers to functions of the interpreter, which whoever loads it has.
+#: A library that refers to functions of the interpreter, which its loader has.
 needs_undefined_symbols = pytest.mark.skipif(
     WINDOWS, reason="a library is linked with all that it calls, by a compiler that is not there"
 )
