@@ -101,7 +101,7 @@ def remapped(root: Path) -> str:
 
 
 def build(wheel: Wheel, root: Path = ROOT, out: Path = OUT) -> Path:
-    """Its folder is deleted afterwards: nine of them are many gigabytes."""
+    """Its folder is deleted afterwards: all of them are many gigabytes."""
     folder = root / "target" / "wheels-build" / wheel.name
     out.mkdir(parents=True, exist_ok=True)
     for old in out.glob(f"*-{wheel.tag}.whl"):
