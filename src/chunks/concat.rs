@@ -7,12 +7,11 @@
 //! too. It copies all items of list views, and all children of dense unions, once for each slice, gives equal values of
 //! dictionaries several codes, and its numbers do not begin at multiples of 64 bytes, where JAX takes them without a copy.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
 use arrow_array::{
-    Array, ArrayRef, ArrowNativeTypeOp, OffsetSizeTrait, PrimitiveArray, RunArray, StructArray,
-    UnionArray, cast::AsArray, make_array,
+    Array, ArrayRef, PrimitiveArray, RunArray, StructArray, UnionArray, cast::AsArray, make_array,
 };
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, NullBuffer};
 use arrow_data::transform::{Capacities, MutableArrayData};
@@ -20,16 +19,10 @@ use arrow_data::{ArrayData, ArrayDataBuilder};
 use arrow_schema::{ArrowError, DataType, Fields, UnionFields, UnionMode};
 
 use super::row_ranges::{Bounds, RowItems};
-use super::{
-    checked::checked, dictionary::most, dictionary::of_one_dictionary, footprint, snapshot,
-};
+use super::snapshot::{self, Offset, not_of_rows, rebased};
+use super::{checked::checked, dictionary::most, dictionary::of_one_dictionary, footprint};
 use crate::alloc::{self, Fresh};
 use crate::{Error, task};
-
-/// Offsets, whose sums may wrap where other code writes to them.
-trait Offset: OffsetSizeTrait + ArrowNativeTypeOp {}
-impl Offset for i32 {}
-impl Offset for i64 {}
 
 /// Several chunks as one array.
 pub(crate) fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, Error> {
@@ -90,7 +83,7 @@ fn booleans(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
 fn rows<O: Offset>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let parts: Vec<_> = chunks.iter().filter_map(|chunk| Bounds::of(chunk)).collect();
     let own = parts.iter().map(|(bounds, items)| (bounds.offsets::<O>(), items.len()));
-    let (offsets, ranges) = offsets(own)?;
+    let (offsets, ranges) = rebased(own)?;
     let (mut bytes, mut values) = (Vec::new(), Vec::new());
     for ((_, items), range) in parts.iter().zip(ranges) {
         match items {
@@ -105,52 +98,6 @@ fn rows<O: Offset>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
         values => data.add_child_data(concat_any(values)?.to_data()),
     };
     Ok(make_array(data.build()?))
-}
-
-/// The offsets of all chunks as those of one array, and the range of each chunk's values that belong to its rows.
-/// `chunks` gives the offsets of each chunk and the number of its values.
-///
-/// Other code may write to the offsets, so each is read once, and the copies are checked.
-fn offsets<'a, O: Offset>(
-    chunks: impl ExactSizeIterator<Item = (&'a [O], usize)> + Clone,
-) -> Result<(Buffer, Vec<Range<usize>>), ArrowError> {
-    let each = chunks.clone().map(|(own, _)| (own.len().saturating_sub(1), length(own)));
-    // The chunks may be one array many times, with more values than there are addresses.
-    let (rows, values) =
-        each.fold((0, 0usize), |sum, (rows, values)| (sum.0 + rows, sum.1.saturating_add(values)));
-    if O::from_usize(values).is_none() {
-        // More than the machine has is out of memory, whatever the width of the offsets.
-        alloc::probe_alloc(values)?;
-        return Err(ArrowError::OffsetOverflowError(values));
-    }
-    let mut ranges = alloc::reserved(chunks.len())?;
-    let offsets = Fresh::try_build::<O>(rows + 1, |offsets| {
-        offsets.push(O::zero());
-        for (own, values) in chunks {
-            let Some((&first, own)) = own.split_first().filter(|(_, own)| !own.is_empty()) else {
-                ranges.push(0..0);
-                continue;
-            };
-            task::check()?;
-            let start = offsets.len() - 1;
-            let base = offsets[start];
-            let by = base.sub_wrapping(first);
-            offsets.extend(own.iter().map(|offset| offset.add_wrapping(by)));
-            let length = offsets[offsets.len() - 1].sub_wrapping(base);
-            let range = first.to_usize().zip(length.to_usize());
-            let range = range.map(|(first, length)| first..first.saturating_add(length));
-            match range.filter(|range| offsets[start..].is_sorted() && range.end <= values) {
-                Some(range) => ranges.push(range),
-                None => return Err(not_of_rows()),
-            }
-        }
-        Ok(())
-    })?;
-    Ok((offsets.into_buffer(), ranges))
-}
-
-fn not_of_rows() -> Error {
-    Error::InvalidArray("the offsets are not offsets of rows".to_owned())
 }
 
 /// All bytes in new memory.
@@ -318,14 +265,6 @@ fn appended(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
         task::check()?;
     }
     Ok(make_array(all.freeze()))
-}
-
-/// The number of values between the first offset and the last.
-fn length<O: Offset>(offsets: &[O]) -> usize {
-    match offsets {
-        [first, .., last] => last.sub_wrapping(*first).to_usize().unwrap_or(0),
-        _ => 0,
-    }
 }
 
 /// The `ArrayData` of all chunks together, without buffers and children. Arrays are built from `ArrayData`,

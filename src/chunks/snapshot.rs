@@ -7,14 +7,14 @@
 
 use std::{iter, ops::Range, sync::Arc};
 
-use arrow_array::{Array, ArrayRef, OffsetSizeTrait, make_array};
+use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, OffsetSizeTrait, make_array};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::{ArrayData, ArrayDataBuilder, ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::{ArrowError, DataType, UnionMode};
 
 use super::{checked::checked, footprint::item_width};
-use crate::Error;
 use crate::alloc::{self, Fresh};
+use crate::{Error, task};
 
 type Copied<T> = Result<T, ArrowError>;
 
@@ -143,7 +143,7 @@ fn slice(data: &ArrayData, start: usize, len: usize) -> ArrayData {
 
 /// Texts or binaries: copies their offsets, each of them read once, and with `all` the bytes between the first and
 /// the last.
-fn bytes<O: OffsetSizeTrait>(data: &ArrayData, all: bool) -> Copied<Vec<Buffer>> {
+fn bytes<O: Offset>(data: &ArrayData, all: bool) -> Copied<Vec<Buffer>> {
     let bytes = &data.buffers()[1];
     let (offsets, rows) = offsets::<O>(data, bytes.len())?;
     // Cut, because arrow-rs checks all of them, for each slice of an array.
@@ -152,7 +152,7 @@ fn bytes<O: OffsetSizeTrait>(data: &ArrayData, all: bool) -> Copied<Vec<Buffer>>
 }
 
 /// [`bytes`] for lists.
-fn lists<O: OffsetSizeTrait>(
+fn lists<O: Offset>(
     data: &ArrayData,
     all: bool,
     builder: ArrayDataBuilder,
@@ -164,18 +164,69 @@ fn lists<O: OffsetSizeTrait>(
 }
 
 /// A copy of all offsets, which begins at 0, and the range of the values, checked against their number.
-fn offsets<O: OffsetSizeTrait>(data: &ArrayData, values: usize) -> Copied<(Buffer, Range<usize>)> {
+fn offsets<O: Offset>(data: &ArrayData, values: usize) -> Copied<(Buffer, Range<usize>)> {
     let offsets = &data.buffers()[0].typed_data::<O>()[data.offset()..=data.offset() + data.len()];
-    alloc::probe_alloc(size_of_val(offsets))?;
-    let mut offsets = offsets.to_vec();
-    // No other code can change the copy.
-    let (first, end) = (offsets[0], offsets[data.len()].as_usize());
-    if !offsets.is_sorted() || first < O::zero() || end > values {
-        let problem = "the offsets are not offsets of rows".to_owned();
-        return Err(ArrowError::InvalidArgumentError(problem));
+    let (offsets, ranges) = rebased(iter::once((offsets, values)))?;
+    Ok((offsets, ranges[0].clone()))
+}
+
+/// Offsets, whose sums may wrap where other code writes to them.
+pub(super) trait Offset: OffsetSizeTrait + ArrowNativeTypeOp {}
+impl Offset for i32 {}
+impl Offset for i64 {}
+
+/// The offsets of all chunks as those of one array, and the range of each chunk's values that belong to its rows.
+/// `chunks` gives the offsets of each chunk and the number of its values.
+///
+/// Other code may write to the offsets, so each is read once, and the copies are checked.
+pub(super) fn rebased<'a, O: Offset>(
+    chunks: impl ExactSizeIterator<Item = (&'a [O], usize)> + Clone,
+) -> Result<(Buffer, Vec<Range<usize>>), ArrowError> {
+    let each = chunks.clone().map(|(own, _)| (own.len().saturating_sub(1), length(own)));
+    // The chunks may be one array many times, with more values than there are addresses.
+    let (rows, values) =
+        each.fold((0, 0usize), |sum, (rows, values)| (sum.0 + rows, sum.1.saturating_add(values)));
+    if O::from_usize(values).is_none() {
+        // More than the machine has is out of memory, whatever the width of the offsets.
+        alloc::probe_alloc(values)?;
+        return Err(ArrowError::OffsetOverflowError(values));
     }
-    offsets.iter_mut().for_each(|offset| *offset = *offset - first);
-    Ok((Buffer::from_vec(offsets), first.as_usize()..end))
+    let mut ranges = alloc::reserved(chunks.len())?;
+    let offsets = Fresh::try_build::<O>(rows + 1, |offsets| {
+        offsets.push(O::zero());
+        for (own, values) in chunks {
+            let Some((&first, own)) = own.split_first().filter(|(_, own)| !own.is_empty()) else {
+                ranges.push(0..0);
+                continue;
+            };
+            task::check()?;
+            let start = offsets.len() - 1;
+            let base = offsets[start];
+            let by = base.sub_wrapping(first);
+            offsets.extend(own.iter().map(|offset| offset.add_wrapping(by)));
+            let length = offsets[offsets.len() - 1].sub_wrapping(base);
+            let range = first.to_usize().zip(length.to_usize());
+            let range = range.map(|(first, length)| first..first.saturating_add(length));
+            match range.filter(|range| offsets[start..].is_sorted() && range.end <= values) {
+                Some(range) => ranges.push(range),
+                None => return Err(not_of_rows()),
+            }
+        }
+        Ok(())
+    })?;
+    Ok((offsets.into_buffer(), ranges))
+}
+
+pub(super) fn not_of_rows() -> Error {
+    Error::InvalidArray("the offsets are not offsets of rows".to_owned())
+}
+
+/// The number of values between the first offset and the last.
+fn length<O: Offset>(offsets: &[O]) -> usize {
+    match offsets {
+        [first, .., last] => last.sub_wrapping(*first).to_usize().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// The runs that rows are in, as far as their ends, which other code may write to, say so.

@@ -123,7 +123,7 @@ fn a_slice_of_runs_is_copied_without_the_runs_outside() {
 
 #[test]
 fn offsets_are_rebased_and_those_that_are_none_refused() {
-    let of = |chunks: &[(&'static [i32], usize)]| offsets(chunks.iter().copied());
+    let of = |chunks: &[(&'static [i32], usize)]| rebased(chunks.iter().copied());
     let (rebased, ranges) = of(&[(&[2, 3, 5], 9), (&[], 0), (&[0], 4), (&[1, 1, 4], 4)]).unwrap();
     assert_eq!(rebased.typed_data::<i32>(), [0, 1, 3, 3, 6]);
     assert_eq!(ranges, [2..5, 0..0, 0..0, 1..4]);
