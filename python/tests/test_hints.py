@@ -1,5 +1,6 @@
 """What a hint names exists where it is said, and works."""
 
+import datetime
 import decimal
 import re
 from fractions import Fraction
@@ -678,7 +679,8 @@ SEVERAL = {
 
 
 def typed(way, x):
-    return eval(way, {"x": x, "numpy": np, "pyarrow": pa, "from_dlpack": from_dlpack})
+    given = {"numpy": np, "pyarrow": pa, "from_dlpack": from_dlpack, "record_batch": record_batch}
+    return eval(way, {"x": x, **given})
 
 
 @pytest.mark.parametrize("name", SEVERAL)
@@ -735,9 +737,13 @@ def test_masked_arrays_become_arrow_data_with_nulls(name):
     assert typed(table.partition(" makes ")[0], x).num_rows == 2
 
 
+OF_BYTES = 'numpy.ascontiguousarray(x).view("uint8").reshape(*x.shape, -1)'
 UNUSUAL = {
     "complex long double": (np.ones(2, "G"), 'x.astype("complex128")'),
-    "bytes of one length": (np.zeros((2, 3), "V8"), 'x.view("uint8").reshape(*x.shape, -1)'),
+    "bytes of one length": (np.zeros((2, 3), "V8"), OF_BYTES),
+    "strided bytes": (np.zeros((4, 3), "V3")[::2], OF_BYTES),
+    "transposed bytes": (np.zeros((4, 3), "V3").T, OF_BYTES),
+    "some bytes": (np.zeros(4, "V3")[::-2], OF_BYTES),
     "one such": (np.void(b"1234"), 'numpy.frombuffer(x, "uint8")'),
 }
 
@@ -762,6 +768,7 @@ def test_layouts_of_pytorch_are_named_to_who_asks_for_arrow_data():
         asdlpack(typed(way, x))
 
 
+TODAY = datetime.datetime(2026, 1, 1)
 LARGE = 2**64 - 1
 FLOATS = 'pyarrow.array(numpy.asarray(x, "float64"))'
 TEXTS = "pyarrow.array(list(map(str, x)))"
@@ -795,6 +802,14 @@ OBJECTS_OF_PYTHON = {
     "an array of large integers": (np.array([2**70, 1], object), FLOATS),
     "an array of unsigned": (np.array([LARGE, 1], object), 'pyarrow.array(x, "uint64")'),
     "an array of several kinds": (np.array([1, "a"], object), TEXTS),
+    "objects": ([object(), None], None),
+    "nulls of pandas's": ([pd.NA, 1], "pyarrow.array(x, from_pandas=True)"),
+    "times and nulls of pandas's": ([pd.NaT, TODAY], "pyarrow.array(x, from_pandas=True)"),
+    "times": ([TODAY, None], "pyarrow.array(x)"),
+    "a dict of an array of several kinds": (
+        {"a": np.array([1, "x"], object)},
+        "record_batch({**x, 'a': pyarrow.array(list(map(str, x['a'])))})",
+    ),
     "a dict": (
         {"a": [2**70], "b": [1]},
         "pyarrow.table({**x, 'a': pyarrow.array(numpy.asarray(x['a'], \"float64\"))})",
@@ -823,6 +838,7 @@ def test_objects_of_python_are_told_what_makes_arrow_data_of_them(name):
         return
     assert f": {way} makes " in refusal(to_tensor, x)
     made = typed(way, x)
+    made = pa.table(made) if way.startswith("record_batch(") else made
     assert isinstance(made, (pa.Array, pa.Table, Array))
     words = refusal(Loader, x)
     table = words.partition(" makes a table")[0].rpartition("pyarrow.table(")
@@ -842,6 +858,14 @@ def test_a_storage_of_fields_has_the_way_out_of_its_type_by_physical_too():
     frame = pd.DataFrame({"x": pd.interval_range(0, 2)})
     for call in (to_tensor, lambda x, **options: list(Loader(x, **options))):
         assert refusal(call, frame, physical=True) == refusal(call, frame)
+
+
+@pytest.mark.parametrize("x", [np.array([object(), None]), np.array([len])], ids=["two", "one"])
+def test_arrays_of_objects_without_a_type_are_not_said_to_be_converted(x):
+    with pytest.raises(pa.ArrowInvalid):
+        pa.array(x)
+    for call in (to_tensor, Array, Loader):
+        assert refusal(call, x).endswith(": make numbers or texts of them")
 
 
 def test_lists_of_several_kinds_are_no_tensor_of_numpy():

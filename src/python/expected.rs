@@ -3,8 +3,8 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList,
-    PyMemoryView, PyRange, PySet, PyString, PyTuple, PyType,
+    IntoPyDict, PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt,
+    PyList, PyMemoryView, PyRange, PySet, PyString, PyTuple, PyType,
 };
 
 use super::describe::type_name;
@@ -125,9 +125,19 @@ fn tensor_of(object: &Bound<'_, PyAny>) -> WayOut {
 /// Whether a list, tuple or set has a None. Of other sequences, which may claim any length or never end, nothing is read.
 fn has_none(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     match listed(object)? {
-        Some(items) => Ok(items.iter().any(|item| item.is_none())),
+        Some(items) => Ok(items.iter().any(is_null)),
         None => Ok(is_set(object) && object.contains(object.py().None())?),
     }
+}
+
+/// Whether a value is None, or one of those of pandas's that stand for it.
+fn is_null(value: &Bound<'_, PyAny>) -> bool {
+    value.is_none() || is_of_pandas(value)
+}
+
+/// Whether a value is `pandas.NA` or `pandas.NaT`, of which pyarrow makes nulls where it is told that they are pandas's.
+fn is_of_pandas(value: &Bound<'_, PyAny>) -> bool {
+    matches!(type_name(value).as_str(), "NAType" | "NaTType")
 }
 
 /// Whether a list or tuple has an integer that 64 bits do not hold, of which neither NumPy nor pyarrow makes a number.
@@ -270,7 +280,7 @@ enum Values {
 impl Values {
     fn of(items: &[Bound<'_, PyAny>]) -> PyResult<Self> {
         let (mut kinds, mut low, mut high) = (Vec::<&str>::new(), 0_i128, 0_i128);
-        for item in items.iter().filter(|item| !item.is_none()) {
+        for item in items.iter().filter(|item| !is_null(item)) {
             if item.is_instance_of::<PyInt>() {
                 let number = item.extract().unwrap_or(i128::MAX);
                 (low, high) = (low.min(number), high.max(number));
@@ -331,6 +341,20 @@ impl Values {
     }
 }
 
+/// Whether a list has objects of Python's alone, of which pyarrow makes no array. Nothing is known of that where it is not
+/// loaded.
+fn are_unknown(items: &[Bound<'_, PyAny>]) -> PyResult<bool> {
+    let mut kinds = items.iter().filter(|item| !is_null(item)).map(kind_of);
+    let Some(first) = items.first() else { return Ok(false) };
+    if !kinds.all(|kind| kind.is_ok_and(|kind| kind == "object")) {
+        return Ok(false);
+    }
+    let loaded = first.py().import("sys")?.getattr("modules")?;
+    let Ok(pyarrow) = loaded.get_item("pyarrow") else { return Ok(false) };
+    let options = [("from_pandas", true)].into_py_dict(first.py())?;
+    Ok(pyarrow.call_method("array", (items,), Some(&options)).is_err())
+}
+
 /// What a value of Python's is: a type of numbers, one of pyarrow's nested types, or its class.
 fn kind_of(item: &Bound<'_, PyAny>) -> PyResult<&'static str> {
     Ok(if item.is_instance_of::<PyString>() || item.is_instance_of::<PyBytes>() {
@@ -358,7 +382,8 @@ fn kind_of(item: &Bound<'_, PyAny>) -> PyResult<&'static str> {
 
 /// How to make an array of the list or tuple that `x` is; `None` where pyarrow makes one of it.
 fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, &'static str)>> {
-    let has_none = items.iter().any(|item| item.is_none());
+    let has_none = items.iter().any(is_null);
+    let of_pandas = if items.iter().any(is_of_pandas) { ", from_pandas=True" } else { "" };
     let rows: Vec<_> =
         items.iter().filter_map(|item| listed(item).ok().flatten()).flatten().collect();
     if !rows.is_empty() && Values::of(items)? == Values::OneKind {
@@ -372,7 +397,9 @@ fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, &'
         ));
     }
     let values = Values::of(items)?;
-    Ok(values.made(x, has_none).map(|made| (made, values.told())))
+    let made = values.made(x, has_none);
+    let plain = || format!("pyarrow.array({x}{of_pandas})");
+    Ok(made.or_else(|| (!of_pandas.is_empty()).then(plain)).map(|made| (made, values.told())))
 }
 
 /// How to make Arrow data of an object of Python's, or several, of which pyarrow makes none as they are.
@@ -408,9 +435,16 @@ fn of_columns(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let mut arrays = Vec::new();
     for (name, value) in dict.iter() {
         // Texts, times and objects of NumPy.
-        if of_dtype(&value)?.is_some_and(|way_out| way_out.starts_with("pyarrow.array(x)")) {
-            let name = name.repr()?;
-            arrays.push(format!("{name}: pyarrow.array(x[{name}])"));
+        let Some(way_out) = of_dtype(&value)? else { continue };
+        let name = name.repr()?.to_string();
+        let place = format!("x[{name}]");
+        if way_out.starts_with("pyarrow.array(x)") {
+            arrays.push(format!("{name}: pyarrow.array({place})"));
+        } else if way_out.starts_with("pyarrow.array(") && value.getattr("ndim")?.eq(1)? {
+            let items = listed(&value.call_method0("tolist")?)?.unwrap_or_default();
+            let plain = || format!("pyarrow.array({place}.tolist())");
+            let made = of_values(&items, &place)?.map_or_else(plain, |(made, _)| made);
+            arrays.push(format!("{name}: {made}"));
         }
     }
     if !arrays.is_empty() {
@@ -506,6 +540,11 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
             Some(format!("{swapped}, of which pyarrow.array makes Arrow data"))
         }
         "M" | "m" => Some(format!("pyarrow.array({flat}) makes Arrow data of {dtype}{numbers}")),
+        "O" if is_flat
+            && are_unknown(&listed(&object.call_method0("tolist")?)?.unwrap_or_default())? =>
+        {
+            Some("pyarrow has no type for its objects: make numbers or texts of them".to_owned())
+        }
         "U" | "S" | "O" => {
             let of_objects = match kind == "O" && is_flat && !has_mask {
                 true => of_objects(&object.call_method0("tolist")?, false)?,
@@ -535,7 +574,7 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
             let is_one = object.getattr("ndim")?.eq(0)?;
             let bytes = match is_one {
                 true => "numpy.frombuffer(x, \"uint8\")",
-                false => "x.view(\"uint8\").reshape(*x.shape, -1)",
+                false => "numpy.ascontiguousarray(x).view(\"uint8\").reshape(*x.shape, -1)",
             };
             Some(format!("{bytes} is a tensor of its bytes"))
         }
@@ -721,7 +760,7 @@ fn of_items(object: &Bound<'_, PyAny>) -> WayOut {
         }
     } else if is_path(&first)? {
         "pyarrow.array(x) makes an array of texts; if they are paths, pyarrow.dataset.dataset(x) opens them"
-    } else if is_of_a_class(&first)? {
+    } else if is_of_a_class(&first)? || are_unknown(&listed(object)?.unwrap_or_default())? {
         return Ok(None);
     } else {
         "pyarrow.array(x) makes an array of values"
