@@ -49,7 +49,7 @@ pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Confo
     };
     // Of a column without values pandas makes floats, which are all null then.
     let are_nulls = || from.is_floating() && array.null_count() == array.len();
-    if *from == DataType::Null || (array.len() > 0 && are_nulls()) {
+    if *from == DataType::Null || (!array.is_empty() && are_nulls()) {
         return nulls(to, array.len());
     }
     if !is_one_meaning(own, trained) {

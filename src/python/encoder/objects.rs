@@ -212,7 +212,7 @@ impl<'py> Cells<'_, 'py> {
         &self,
         storage: &DataType,
         of_null: usize,
-        append: &dyn Fn(&Bound<'py, PyAny>, &mut Vec<u8>) -> Read<()>,
+        append: &Append<'_, 'py>,
     ) -> PyResult<(OffsetBuffer<i64>, Buffer)> {
         let mut bytes = Vec::new();
         let mut lengths = alloc::reserved(self.cells.len())?;
@@ -401,6 +401,9 @@ impl From<PyErr> for Misread {
 }
 
 type Read<T> = Result<T, Misread>;
+
+/// Writes a value behind those before it.
+type Append<'a, 'py> = dyn Fn(&Bound<'py, PyAny>, &mut Vec<u8>) -> Read<()> + 'a;
 
 fn too_long() -> PyErr {
     PyMemoryError::new_err("the values do not fit memory")
