@@ -132,11 +132,11 @@ fn has_none(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Whether a value is None, or one of those of pandas's that stand for it.
 fn is_null(value: &Bound<'_, PyAny>) -> bool {
-    value.is_none() || is_of_pandas(value)
+    value.is_none() || is_null_of_pandas(value)
 }
 
 /// Whether a value is `pandas.NA` or `pandas.NaT`, of which pyarrow makes nulls where it is told that they are pandas's.
-fn is_of_pandas(value: &Bound<'_, PyAny>) -> bool {
+pub(super) fn is_null_of_pandas(value: &Bound<'_, PyAny>) -> bool {
     matches!(type_name(value).as_str(), "NAType" | "NaTType")
 }
 
@@ -383,7 +383,7 @@ fn kind_of(item: &Bound<'_, PyAny>) -> PyResult<&'static str> {
 /// How to make an array of the list or tuple that `x` is; `None` where pyarrow makes one of it.
 fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, &'static str)>> {
     let has_none = items.iter().any(is_null);
-    let of_pandas = if items.iter().any(is_of_pandas) { ", from_pandas=True" } else { "" };
+    let of_pandas = if items.iter().any(is_null_of_pandas) { ", from_pandas=True" } else { "" };
     let rows: Vec<_> =
         items.iter().filter_map(|item| listed(item).ok().flatten()).flatten().collect();
     if !rows.is_empty() && Values::of(items)? == Values::OneKind {

@@ -215,10 +215,7 @@ fn of_table(rows: &Bound<'_, PyAny>, wanted: &[Column]) -> PyResult<(Vec<Found>,
 /// The error for what is no rows. A row of a frame of pandas is a Series, as a column is.
 fn no_rows(rows: &Bound<'_, PyAny>) -> PyErr {
     let (got, way_out) = match rows.hasattr("iloc") {
-        Ok(true) => (
-            type_name(rows),
-            ": df.iloc[[3]] is a frame of one row, and [df.iloc[3].to_dict()] a list of one dict",
-        ),
+        Ok(true) => (type_name(rows), ": df.iloc[[3]] is a frame of one row"),
         _ => (described(rows), ""),
     };
     PyTypeError::new_err(format!(

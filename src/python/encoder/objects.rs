@@ -25,6 +25,7 @@ use crate::extension::Extension;
 use crate::python::arrow::casts::cast;
 use crate::python::describe::{described, type_name};
 use crate::python::errors::placed;
+use crate::python::expected::is_null_of_pandas;
 use crate::{alloc, chunks::checked};
 
 /// A value of a column, or `None` for a null.
@@ -245,10 +246,15 @@ impl<'py> Cells<'_, 'py> {
         match misread {
             Misread::Raised(error) => placed(cell.py(), place.trim_end_matches(": "), error),
             Misread::Missing(key) => PyKeyError::new_err(format!("{place}there is no {key:?}")),
-            Misread::Type => PyTypeError::new_err(format!(
-                "{place}{value}, of type {}, is no value of {storage}, which training has",
-                type_name(cell)
-            )),
+            Misread::Type => {
+                // What pandas has for a null among objects.
+                let is_nan = cell.extract::<f64>().is_ok_and(f64::is_nan);
+                let hint = if is_nan { ": None is a null" } else { "" };
+                PyTypeError::new_err(format!(
+                    "{place}{value}, of type {}, is no value of {storage}, which training has{hint}",
+                    type_name(cell)
+                ))
+            }
             Misread::Value(why) => PyValueError::new_err(format!(
                 "{place}{value} is no value of {storage}, which training has{why}"
             )),
@@ -671,9 +677,13 @@ fn items_of<'py>(cell: &Bound<'py, PyAny>) -> Read<Vec<Cell<'py>>> {
     }
 }
 
-/// A value, `None` for Python's.
+/// A value; `None` for Python's, and for NA and NaT of pandas, which `frame.to_dict("records")` has.
 pub(super) fn present(cell: Bound<'_, PyAny>) -> Cell<'_> {
-    (!cell.is_none()).then_some(cell)
+    let is_plain = cell.is_exact_instance_of::<PyString>()
+        || cell.is_exact_instance_of::<PyFloat>()
+        || cell.is_exact_instance_of::<PyInt>();
+    let is_null = cell.is_none() || (!is_plain && is_null_of_pandas(&cell));
+    (!is_null).then_some(cell)
 }
 
 /// Appends the values of nested lists of this shape, or of one flat list of all of them.
