@@ -37,7 +37,8 @@ def test_script_shows_the_fault(report):
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode, MENDED
     if said in ("Segmentation fault", "Aborted"):  # where memory is corrupted, any signal
-        assert ran.returncode < 0, ran.stderr
+        # JAX copies what is not aligned for it, and fails in the call then.
+        assert ran.returncode < 0 or "bad_function_call" in ran.stderr, ran.stderr
     else:
         assert ran.stderr.splitlines()[-1] == said
 
