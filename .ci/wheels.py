@@ -273,8 +273,9 @@ def repeat() -> None:
         built = build(wheel, root, root / "wheels")
         if paths := paths_of_this_machine(built):
             sys.exit(f"{built}: has the paths {sorted(paths)}")
-        hashes.add(hashlib.sha256(built.read_bytes()).hexdigest())
-        print(f"{hashlib.sha256(built.read_bytes()).hexdigest()}  {built}", flush=True)
+        digest = hashlib.sha256(built.read_bytes()).hexdigest()
+        print(f"{digest}  {built}", flush=True)
+        hashes.add(digest)
     if len(hashes) > 1:
         sys.exit("wheels: two builds, two hashes")
 
