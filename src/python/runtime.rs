@@ -10,7 +10,7 @@ use std::{hint, mem, ptr};
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{ffi, intern};
 
 use crate::export::{self, Exported, Source};
@@ -139,11 +139,19 @@ fn long<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
 ///
 /// It runs no Python code, at whose end a signal's handler could raise.
 fn is_worker(py: Python<'_>) -> PyResult<bool> {
-    static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
-    let modules = MODULES.import(py, "sys", "modules")?;
-    let name = intern!(py, "multiprocessing.process");
-    let Some(process) = modules.get_item(name)? else { return Ok(false) };
+    let Some(process) = loaded_module(py, intern!(py, "multiprocessing.process"))? else {
+        return Ok(false);
+    };
     Ok(!process.getattr(intern!(py, "_parent_process"))?.is_none())
+}
+
+/// The module of this name, if it is loaded; none is imported.
+pub(in crate::python) fn loaded_module<'py>(
+    py: Python<'py>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    MODULES.import(py, "sys", "modules")?.get_item(name)
 }
 
 /// Counts a level of recursion for a producer that calls another producer, until this is dropped. Each level
