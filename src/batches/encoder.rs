@@ -131,7 +131,7 @@ impl Encoder {
             }
             read.push((Arc::clone(column), Arc::clone(&rows.schema_ref().fields()[at])));
         }
-        plan.encode(read, rows.num_rows())
+        plan.encode(&read, rows.num_rows())
     }
 
     /// What [`Self::encode`] makes of columns in the order of the schema, whose types are right, each with the field that it
@@ -139,7 +139,7 @@ impl Encoder {
     #[cfg(feature = "pyo3")]
     pub(crate) fn encode_columns(
         &self,
-        columns: Vec<(ArrayRef, FieldRef)>,
+        columns: &[(ArrayRef, FieldRef)],
         rows: usize,
         with_labels: bool,
     ) -> Result<Batch, Error> {
@@ -149,12 +149,12 @@ impl Encoder {
 }
 
 impl BatchPlan {
-    fn encode(&self, columns: Vec<(ArrayRef, FieldRef)>, rows: usize) -> Result<Batch, Error> {
+    fn encode(&self, columns: &[(ArrayRef, FieldRef)], rows: usize) -> Result<Batch, Error> {
         let mut read: Vec<ArrayRef> = Vec::with_capacity(columns.len());
-        for ((column, field), codes) in columns.into_iter().zip(&self.codes) {
+        for ((column, field), codes) in columns.iter().zip(&self.codes) {
             read.push(match codes {
-                Some(Codes::Categories(categories, _)) => categories.read(&column, &field)?,
-                _ => column,
+                Some(Codes::Categories(categories, _)) => categories.read(column, field)?,
+                _ => Arc::clone(column),
             });
         }
         let converter = self.converter.of_rows_alone();

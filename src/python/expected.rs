@@ -1,15 +1,16 @@
 //! What a function accepts, and what to do with an object that is something else.
 
 use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
 use pyo3::types::{
     IntoPyDict, PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt,
     PyList, PyMemoryView, PyRange, PySet, PyString, PyTuple, PyType,
 };
+use pyo3::{intern, prelude::*};
 
 use super::describe::type_name;
 use super::errors::missing_protocol;
 use super::protocols::{has_buffer, is_arrow};
+use super::runtime::loaded_module;
 use crate::{Error, alloc};
 
 /// What a function accepts.
@@ -131,12 +132,12 @@ fn has_none(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Whether a value is None, or one of those of pandas's that stand for it.
-fn is_null(value: &Bound<'_, PyAny>) -> bool {
+pub(super) fn is_null(value: &Bound<'_, PyAny>) -> bool {
     value.is_none() || is_null_of_pandas(value)
 }
 
 /// Whether a value is `pandas.NA` or `pandas.NaT`, of which pyarrow makes nulls where it is told that they are pandas's.
-pub(super) fn is_null_of_pandas(value: &Bound<'_, PyAny>) -> bool {
+fn is_null_of_pandas(value: &Bound<'_, PyAny>) -> bool {
     matches!(type_name(value).as_str(), "NAType" | "NaTType")
 }
 
@@ -349,9 +350,9 @@ fn are_unknown(items: &[Bound<'_, PyAny>]) -> PyResult<bool> {
     if !kinds.all(|kind| kind.is_ok_and(|kind| kind == "object")) {
         return Ok(false);
     }
-    let loaded = first.py().import("sys")?.getattr("modules")?;
-    let Ok(pyarrow) = loaded.get_item("pyarrow") else { return Ok(false) };
-    let options = [("from_pandas", true)].into_py_dict(first.py())?;
+    let py = first.py();
+    let Some(pyarrow) = loaded_module(py, intern!(py, "pyarrow"))? else { return Ok(false) };
+    let options = [("from_pandas", true)].into_py_dict(py)?;
     Ok(pyarrow.call_method("array", (items,), Some(&options)).is_err())
 }
 

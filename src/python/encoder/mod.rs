@@ -109,8 +109,7 @@ impl PyEncoder {
             _ => of_table(rows, wanted)?,
         };
         let nbytes = found.iter().map(|(array, _)| array.get_buffer_memory_size()).sum();
-        let made =
-            unlocked(py, nbytes, || self.encoder.encode_columns(found.clone(), count, label));
+        let made = unlocked(py, nbytes, || self.encoder.encode_columns(&found, count, label));
         into_python(py, made.map_err(|error| refused(error, &self.wishes.of_request(&found)))?)
     }
 

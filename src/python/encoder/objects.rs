@@ -25,7 +25,7 @@ use crate::extension::Extension;
 use crate::python::arrow::casts::cast;
 use crate::python::describe::{described, type_name};
 use crate::python::errors::placed;
-use crate::python::expected::is_null_of_pandas;
+use crate::python::expected::is_null;
 use crate::{alloc, chunks::checked};
 
 /// A value of a column, or `None` for a null.
@@ -215,12 +215,12 @@ impl<'py> Cells<'_, 'py> {
         of_null: usize,
         append: &Append<'_, 'py>,
     ) -> PyResult<(OffsetBuffer<i64>, Buffer)> {
-        let mut bytes = Vec::new();
+        let (mut bytes, zeros) = (Vec::new(), alloc::zeros(of_null)?);
         let mut lengths = alloc::reserved(self.cells.len())?;
         for (at, cell) in self.cells.iter().enumerate() {
             let begin = bytes.len();
             match cell {
-                None => append_zeros(of_null, &mut bytes)?,
+                None => append_bytes(&zeros, &mut bytes)?,
                 Some(cell) => append(cell, &mut bytes)
                     .map_err(|misread| self.refused(at, cell, storage, misread))?,
             }
@@ -552,30 +552,24 @@ fn decimal(cell: &Bound<'_, PyAny>, precision: u8, scale: i8) -> Read<i256> {
 fn append_text(cell: &Bound<'_, PyAny>, bytes: &mut Vec<u8>) -> Read<()> {
     let text = cell.cast::<PyString>().map_err(|_| Misread::Type)?;
     let text = text.to_str().map_err(|_| Misread::Value(": it is not UTF-8".to_owned()))?;
-    append_bytes(text.as_bytes(), bytes)
+    Ok(append_bytes(text.as_bytes(), bytes)?)
 }
 
 fn append_binary(cell: &Bound<'_, PyAny>, bytes: &mut Vec<u8>) -> Read<()> {
     if let Ok(own) = cell.cast::<PyBytes>() {
-        return append_bytes(own.as_bytes(), bytes);
+        return Ok(append_bytes(own.as_bytes(), bytes)?);
     }
     if cell.is_instance_of::<PyByteArray>() || cell.is_instance_of::<PyMemoryView>() {
         let copy = cell.py().get_type::<PyBytes>().call1((cell,))?;
         let copy = copy.cast::<PyBytes>().map_err(|_| Misread::Type)?;
-        return append_bytes(copy.as_bytes(), bytes);
+        return Ok(append_bytes(copy.as_bytes(), bytes)?);
     }
     Err(Misread::Type)
 }
 
-fn append_bytes(more: &[u8], bytes: &mut Vec<u8>) -> Read<()> {
+fn append_bytes(more: &[u8], bytes: &mut Vec<u8>) -> PyResult<()> {
     bytes.try_reserve(more.len()).map_err(|_| too_long())?;
     bytes.extend_from_slice(more);
-    Ok(())
-}
-
-fn append_zeros(count: usize, bytes: &mut Vec<u8>) -> PyResult<()> {
-    bytes.try_reserve(count).map_err(|_| too_long())?;
-    bytes.resize(bytes.len() + count, 0);
     Ok(())
 }
 
@@ -682,8 +676,7 @@ pub(super) fn present(cell: Bound<'_, PyAny>) -> Cell<'_> {
     let is_plain = cell.is_exact_instance_of::<PyString>()
         || cell.is_exact_instance_of::<PyFloat>()
         || cell.is_exact_instance_of::<PyInt>();
-    let is_null = cell.is_none() || (!is_plain && is_null_of_pandas(&cell));
-    (!is_null).then_some(cell)
+    (is_plain || !is_null(&cell)).then_some(cell)
 }
 
 /// Appends the values of nested lists of this shape, or of one flat list of all of them.
