@@ -433,6 +433,18 @@ def test_a_column_of_pandas_without_values_is_of_the_type_of_training():
             encoder(other)
 
 
+def test_a_column_of_no_times_is_of_the_zone_of_training():
+    when = pd.to_datetime(["2020-01-01", "2020-01-02"]).tz_localize("Europe/Paris")
+    encoder = Loader(
+        pd.DataFrame({"t": when}),
+        columns={"t": Categories.scan(unknown=-1, nulls=-2)},
+        framework="numpy",
+    ).encoder()
+    assert encoder(pd.DataFrame({"t": [pd.NaT, pd.NaT]}))["t"].tolist() == [-2, -2]
+    with pytest.raises(TypeError, match="give them one first"):
+        encoder(pd.DataFrame({"t": [pd.NaT, pd.Timestamp("2020-01-01")]}))
+
+
 def test_nulls_of_pandas_among_objects_are_nulls():
     when = [dt.datetime(2020, 1, 1), None]
     table = pa.table({"x": [1.5, 2.5], "port": ["A", "B"], "t": when})
@@ -491,6 +503,24 @@ def test_what_are_no_rows_is_refused(rows):
     encoder = Loader(pa.table({"x": [1]})).encoder()
     with pytest.raises(TypeError):
         encoder(rows)
+
+
+def test_what_is_read_or_named_first_says_so():
+    frame = pl.DataFrame({"a": [1.0, 2.0], "b": [3, 4]})
+    encoder = Loader(frame, framework="numpy").encoder()
+    text = json.dumps([{"a": 1.0, "b": 3}])
+    for request in text, text.encode():
+        with pytest.raises(TypeError, match=r"a list of dicts, got .*: json.loads\(x\) reads JSON"):
+            encoder(request)
+    assert encoder(json.loads(text))["a"].tolist() == [1.0]
+    with pytest.raises(TypeError, match=r"must be a dict, got '.*: json.loads\(x\) is one"):
+        encoder([text])
+    for rows in frame.row(0), [frame.row(0)]:
+        with pytest.raises(TypeError, match=r"by their names, as polars' x.row\(i, named=True\)"):
+            encoder(rows)
+    assert encoder([frame.row(1, named=True)])["b"].tolist() == [4]
+    with pytest.raises(TypeError, match="a list of dicts, got 3"):
+        encoder(3)
 
 
 def test_a_row_of_a_frame_is_a_column_and_says_what_is_one_row():

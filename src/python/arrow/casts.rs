@@ -1,6 +1,6 @@
 //! Casts in which no value changes.
 
-use arrow_array::{Array, ArrayRef, cast::AsArray};
+use arrow_array::{Array, ArrayRef, cast::AsArray, new_null_array};
 use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
 use arrow_schema::DataType;
 
@@ -34,6 +34,12 @@ pub(in crate::python) fn cast(array: &dyn Array, wanted: &DataType) -> Checked<A
 /// arrow's kernels abort the process when memory runs out, so they run only if this does not fail.
 pub(in crate::python) fn check_memory(nbytes: Option<usize>, rows: usize) -> Checked<()> {
     reserve(nbytes).map_err(|_| format!("{rows} of them do not fit memory"))
+}
+
+/// A column of nulls.
+pub(in crate::python) fn nulls(data_type: &DataType, rows: usize) -> Checked<ArrayRef> {
+    check_memory(footprint::of_type(data_type, rows), rows)?;
+    fenced(|| Ok(new_null_array(data_type, rows)))
 }
 
 /// A bound of the bytes that a cast of leaves, or of codes of leaves, reserves there and back; `None` stands for a number

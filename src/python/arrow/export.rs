@@ -5,13 +5,12 @@
 use std::{mem::discriminant, sync::Arc};
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
-use arrow_array::{Array, ArrayRef, StructArray, cast::AsArray, make_array, new_null_array};
+use arrow_array::{Array, ArrayRef, StructArray, cast::AsArray, make_array};
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 
-use super::casts::{bytes_of_cast, cast, check_memory, is_leaf, settled, there_and_back};
+use super::casts::{self, bytes_of_cast, cast, check_memory, is_leaf, settled, there_and_back};
 use super::structs::{ArrowArray, ArrowSchema, Checked, Structure, fenced};
-use crate::chunks::footprint;
 use crate::{arrow_types::item_of, extension::Extension};
 
 /// The pair of capsules that `__arrow_c_array__` returns.
@@ -128,11 +127,7 @@ fn handed_out(array: &ArrayRef, wanted: &DataType, in_table: bool) -> Checked<Ar
             Ok(Arc::new(fenced(made).map_err(refuse)?))
         }
         // There are no values that could change.
-        (DataType::Null, _) => {
-            let rows = array.len();
-            check_memory(footprint::of_type(wanted, rows), rows).map_err(refuse)?;
-            fenced(|| Ok(new_null_array(wanted, rows))).map_err(refuse)
-        }
+        (DataType::Null, _) => casts::nulls(wanted, array.len()).map_err(refuse),
         (DataType::Timestamp(..), DataType::Date64) => Err(refuse(
             "a date64 is of whole days: pyarrow.array(x).cast(type) cuts them".to_owned(),
         )),

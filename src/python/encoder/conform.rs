@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, cast::AsArray, make_array, new_null_array};
+use arrow_array::{Array, ArrayRef, cast::AsArray, make_array};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::PyErr;
@@ -12,7 +12,9 @@ use crate::Error;
 use crate::arrow_types::item_of;
 use crate::chunks::{checked, footprint, reserve};
 use crate::extension::Extension;
-use crate::python::arrow::casts::{bytes_of_cast, cast, check_memory, settled, there_and_back};
+use crate::python::arrow::casts::{
+    self, bytes_of_cast, cast, check_memory, settled, there_and_back,
+};
 use crate::python::field::type_with_extension;
 use crate::python::preview::preview;
 
@@ -47,8 +49,9 @@ pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Confo
         let [own, trained] = [type_with_extension(&own), type_with_extension(&trained)];
         Misfit::Type(format!("it is {own}, and was {trained} in training{}", way_out(from, to)))
     };
-    // Of a column without values pandas makes floats, which are all null then.
-    let are_nulls = || from.is_floating() && array.null_count() == array.len();
+    // Of a column without values pandas makes floats or times without a zone, which are all null then.
+    let is_of_nulls = from.is_floating() || matches!(from, DataType::Timestamp(_, None));
+    let are_nulls = || is_of_nulls && array.null_count() == array.len();
     if *from == DataType::Null || (!array.is_empty() && are_nulls()) {
         return nulls(to, array.len());
     }
@@ -160,9 +163,7 @@ fn leaf(array: &ArrayRef, to: &DataType) -> Conformed {
 
 /// A column of nulls.
 pub(super) fn nulls(data_type: &DataType, rows: usize) -> Conformed {
-    check_memory(footprint::of_type(data_type, rows), rows).map_err(Misfit::Value)?;
-    checked(|| Ok(new_null_array(data_type, rows)))
-        .map_err(|error| Misfit::Value(error.to_string()))
+    casts::nulls(data_type, rows).map_err(Misfit::Value)
 }
 
 fn within(misfit: Misfit, place: &str) -> Misfit {

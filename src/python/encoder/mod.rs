@@ -15,10 +15,10 @@ use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyInt, PyList};
 
 use self::conform::{Misfit, conformed, nulls};
-use self::objects::{Cell, Cells, mapped, present};
+use self::objects::{Cell, Cells, is_text, mapped, present};
 use super::args::{self, ColumnsArg, DtypeArg, Items, NullsArg, OrderArg, PhysicalArg};
 use super::array::PyArray;
 use super::batches::errors::{not_opened, refused};
@@ -188,7 +188,9 @@ fn of_table(rows: &Bound<'_, PyAny>, wanted: &[Column]) -> PyResult<(Vec<Found>,
     let imported = source::import(rows, names.as_deref()).and_then(|data| data.into_array(py));
     let is_row = || Ok::<_, PyErr>(rows.hasattr("iloc")? && !rows.hasattr("columns")?);
     let (array, field) = match imported {
-        Err(_) if is_row()? => return Err(no_rows(rows)),
+        Err(_) if is_row()? || is_text(rows) || rows.is_instance_of::<PyInt>() => {
+            return Err(no_rows(rows));
+        }
         imported => imported?,
     };
     let DataType::Struct(fields) = field.data_type() else { return Err(no_rows(rows)) };
@@ -215,6 +217,7 @@ fn of_table(rows: &Bound<'_, PyAny>, wanted: &[Column]) -> PyResult<(Vec<Found>,
 fn no_rows(rows: &Bound<'_, PyAny>) -> PyErr {
     let (got, way_out) = match rows.hasattr("iloc") {
         Ok(true) => (type_name(rows), ": df.iloc[[3]] is a frame of one row"),
+        _ if is_text(rows) => (described(rows), ": json.loads(x) reads JSON"),
         _ => (described(rows), ""),
     };
     PyTypeError::new_err(format!(

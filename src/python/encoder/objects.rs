@@ -707,6 +707,11 @@ fn flatten<'py>(cell: &Bound<'py, PyAny>, shape: &[i64], out: &mut Vec<Cell<'py>
     Ok(())
 }
 
+/// Whether it is a text or bytes, of which a request may be made.
+pub(super) fn is_text(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>()
+}
+
 /// The value of a key; `None` if there is none.
 pub(super) fn mapped<'py>(
     row: &Bound<'py, PyAny>,
@@ -717,7 +722,11 @@ pub(super) fn mapped<'py>(
         Err(_) => {
             let (got, way_out) = match row.hasattr("to_dict")? {
                 true => (type_name(row), ": x.to_dict() is one"),
-                false => (described(row), ""),
+                false if is_text(row) => (described(row), ": json.loads(x) is one, if x is JSON"),
+                false => (
+                    described(row),
+                    ": it has the values by their names, as polars' x.row(i, named=True)",
+                ),
             };
             Err(PyTypeError::new_err(format!("each row must be a dict, got {got}{way_out}")))
         }
