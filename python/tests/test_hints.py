@@ -1078,6 +1078,11 @@ def test_runs_are_decoded_by_what_is_named():
             assert f"decode it first: {way} has its values" in refusal(call, table)
         decoded = eval(way, {"pyarrow": pa, "table": table})
         assert to_tensor(decoded, nulls=0).tolist()[:3] == [1.5, 1.5, 0]
+    lists = pa.FixedSizeListArray.from_arrays(pc.run_end_encode(pa.array([1.5, 1.5])), 2)
+    way = "inside lists pyarrow.array(x.to_pylist(), type) with the type of plain values"
+    assert way in refusal(to_tensor, lists)
+    decoded = pa.array(lists.to_pylist(), pa.list_(pa.float64(), 2))
+    assert to_tensor(decoded).tolist() == [[1.5, 1.5]]
 
 
 def test_paths_by_name_are_passed_one_by_one(tmp_path):

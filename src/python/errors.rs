@@ -538,7 +538,10 @@ const CAST_TO_INTEGERS: &str =
 /// What makes values of runs.
 fn decoded(column: Option<&str>) -> String {
     let runs = column.map_or_else(|| "x".to_owned(), |name| format!("table[{name:?}]"));
-    format!("decode it first: pyarrow.compute.run_end_decode({runs}) has its values")
+    format!(
+        "decode it first: pyarrow.compute.run_end_decode({runs}) has its values, and inside lists \
+         pyarrow.array({runs}.to_pylist(), type) with the type of plain values"
+    )
 }
 
 /// What to do with rows whose items have no form in them.
