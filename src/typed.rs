@@ -239,9 +239,9 @@ impl TryFrom<Padded> for ArrayRef {
     type Error = Error;
 
     fn try_from(padded: Padded) -> Result<Self, Error> {
-        let Padded { values, lengths, mask, dictionary } = padded;
+        let Padded { values, lengths, side, mask, dictionary } = padded;
         check_codes(dictionary.as_ref())?;
-        Ok(import::padded(values, lengths, mask, &ImportOptions::default())?.0)
+        Ok(import::padded(values, lengths, mask, side, &ImportOptions::default())?.0)
     }
 }
 

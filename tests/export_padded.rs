@@ -286,8 +286,13 @@ fn padded_rows_and_their_lengths_are_lists_again() {
     let options = ExportOptions::default().with_nulls(MASKED);
     let made = export::padded(&array, &PadOptions::default(), &options).unwrap();
     let back = ImportOptions::default();
-    let (again, _) = import::padded(made.values, made.lengths, made.mask, &back).unwrap();
+    let (again, _) =
+        import::padded(made.values, made.lengths, made.mask, made.side, &back).unwrap();
     assert_eq!(again.as_list::<i32>(), &array);
+    let on_the_left = PadOptions::default().with_side(Side::Left);
+    let made = export::padded(&array, &on_the_left, &options).unwrap();
+    assert_eq!(made.values.as_slice::<i32>().unwrap()[9..], [0, 0, 4]);
+    assert_eq!(ArrayRef::try_from(made).unwrap().as_list::<i32>(), &array);
 
     let vector =
         |values: Vec<i32>, shape: &[usize]| ManagedTensor::from_vec(values, shape).unwrap();
@@ -296,6 +301,7 @@ fn padded_rows_and_their_lengths_are_lists_again() {
         values(),
         lengths,
         None,
+        Side::Right,
         &ImportOptions::default(),
     ) {
         Err(Error::BadLengths(problem)) => problem,
@@ -307,13 +313,16 @@ fn padded_rows_and_their_lengths_are_lists_again() {
     assert_eq!(problem(vector(vec![1], &[1])), LengthsProblem::Count { lengths: 1, rows: 2 });
     let floats = ManagedTensor::from_vec(vec![1.0, 2.0], &[2]).unwrap();
     assert_eq!(problem(floats), LengthsProblem::Dtype(DLDataType::FLOAT64));
-    let flat = import::padded(vector(vec![1, 2], &[2]), vector(vec![1, 1], &[2]), None, &back);
+    let flat =
+        import::padded(vector(vec![1, 2], &[2]), vector(vec![1, 1], &[2]), None, Side::Left, &back);
     assert!(matches!(flat, Err(Error::WrongRank { .. })));
     let never = ImportOptions::default().with_copy(CopyPolicy::Never);
-    let error = import::padded(values(), vector(vec![1, 1], &[2]), None, &never).unwrap_err();
+    let error =
+        import::padded(values(), vector(vec![1, 1], &[2]), None, Side::Left, &never).unwrap_err();
     assert!(matches!(error, Error::CopyForbidden { reason: CopyReason::Padded(3), .. }));
     let mask = export::array(&BooleanArray::from(vec![true])).unwrap();
-    let error = import::padded(values(), vector(vec![1, 1], &[2]), Some(mask), &back).unwrap_err();
+    let error = import::padded(values(), vector(vec![1, 1], &[2]), Some(mask), Side::Left, &back)
+        .unwrap_err();
     assert!(matches!(error, Error::BadMask(_)));
 }
 

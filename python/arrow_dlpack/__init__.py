@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any
 from ._core import (
     Array,
     Field,
+    LeftPadded,
+    MaskedLeftPadded,
     MaskedPadded,
     MaskedRagged,
     MissingProtocolError,
@@ -67,7 +69,9 @@ __all__ = [
     "Dense",
     "Encoder",
     "Field",
+    "LeftPadded",
     "Loader",
+    "MaskedLeftPadded",
     "MaskedPadded",
     "MaskedRagged",
     "MissingProtocolError",

@@ -21,6 +21,8 @@ _OutT = TypeVar("_OutT", bound=SupportsDLPack | Buffer)
 __all__ = [
     "Array",
     "Field",
+    "LeftPadded",
+    "MaskedLeftPadded",
     "MaskedPadded",
     "MaskedRagged",
     "MissingProtocolError",
@@ -370,7 +372,9 @@ def record_batch(
         | Ragged
         | MaskedRagged
         | Padded
-        | MaskedPadded,
+        | MaskedPadded
+        | LeftPadded
+        | MaskedLeftPadded,
     ],
     /,
     names: None = None,
@@ -383,7 +387,7 @@ def record_batch(
 
     data: a dict from names to columns, or with names, a matrix, each column of which is one of the table. A column is a
     tensor whose rows lie along its first axis; a pair (values, mask), as to_tensor_dict gives them for nulls="mask";
-    Ragged or Padded (on the right); a list of tensors, whose lengths may differ, as from_ragged takes it; or an Arrow
+    Ragged, Padded or LeftPadded; a list of tensors, whose lengths may differ, as from_ragged takes it; or an Arrow
     array or series of any type, such as the ids that the results belong to. A matrix in column-major order is shared,
     others are copied once.
     copy: that of Array.from_dlpack, for each column.
@@ -453,11 +457,13 @@ def from_padded(
     *,
     type: ArrowType | None = None,
     mask: SupportsDLPack | CapsuleType | SupportsArrowArray | SupportsArrowStream | None = None,
+    side: Literal["right", "left"] = "right",
 ) -> Array:
-    """Lists from a tensor (rows, length, ...) whose rows are padded on the right, and a tensor of the rows' lengths:
-    row i is values[i, :lengths[i]]. The way back from to_tensor with pad=. The values are copied.
+    """Lists from a tensor (rows, length, ...) whose rows are padded, and a tensor of the rows' lengths: row i is
+    values[i, :lengths[i]]. The way back from to_tensor with pad=. The values are copied.
 
     type, mask: those of from_ragged.
+    side: where the padding is, "right" or "left"; there row i is its last lengths[i] values.
 
     Raises BufferError for lengths that are not of the rows, or are longer than they.
 
@@ -967,6 +973,19 @@ class Padded(NamedTuple):
 
 class MaskedPadded(NamedTuple):
     """Rows padded to one length: values is (rows, length, ...), and row i has lengths[i] values that are not padding. The mask is True for the rows that are valid."""
+
+    values: Tensor
+    lengths: Tensor
+    mask: Tensor
+
+class LeftPadded(NamedTuple):
+    """Rows padded to one length on the left: values is (rows, length, ...), and the last lengths[i] values of row i are not padding."""
+
+    values: Tensor
+    lengths: Tensor
+
+class MaskedLeftPadded(NamedTuple):
+    """Rows padded to one length on the left: values is (rows, length, ...), and the last lengths[i] values of row i are not padding. The mask is True for the rows that are valid."""
 
     values: Tensor
     lengths: Tensor

@@ -113,6 +113,19 @@ def test_what_can_be_no_rows_is_refused():
             from_ragged(values, np.array([0, 4], "int32"), type=data_type)
 
 
+def test_rows_that_are_all_null_have_the_type_that_was_given():
+    for data_type in (pa.list_(pa.float32()), pa.large_list(pa.int64()), pa.string()):
+        made = pa.array(from_ragged([None, None], type=data_type))
+        assert made.equals(pa.nulls(2, data_type))
+        table = pa.record_batch(record_batch({"x": [None, None]}, type={"x": data_type}))
+        assert table["x"].equals(pa.nulls(2, data_type))
+    for wish in {}, {"type": pa.int64()}:
+        with pytest.raises(ValueError, match=r"pyarrow\.array\(x, type\) makes a column of it"):
+            from_ragged([None, None], **wish)
+    with pytest.raises(TypeError, match=r'column "x": .*pyarrow\.array\(x\) makes Arrow data'):
+        record_batch({"x": [None, None]})
+
+
 def test_a_matrix_of_values_is_rows_of_vectors():
     embeddings = np.arange(12, dtype="float32").reshape(6, 2)
     ends = np.array([0, 1, 6], "int32")

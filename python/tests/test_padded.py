@@ -1,6 +1,7 @@
 """Rows of different lengths as one tensor, padded, and rows of one length as they are."""
 
 import itertools
+import pickle
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,12 +10,17 @@ import pyarrow as pa
 import pytest
 from arrow_dlpack import (
     Array,
+    LeftPadded,
+    Loader,
+    MaskedLeftPadded,
     MaskedPadded,
+    Pad,
     Padded,
     UnsupportedError,
     explain,
     from_padded,
     ragged,
+    record_batch,
     to_tensor,
     to_tensor_dict,
 )
@@ -56,6 +62,31 @@ def test_what_was_padded_is_the_same_lists_again(array, max_length):
     again = pa.array(from_padded(*padded[:2], mask=padded.mask))
     assert again.is_valid().equals(array.is_valid())
     assert again.to_pylist() == array.to_pylist()
+
+
+def test_rows_padded_on_the_left_are_the_same_lists_again():
+    for nulls, made in (("mask", MaskedLeftPadded), (0, LeftPadded)):
+        pad = Pad(9, side="left", max_length=4, nulls=nulls)
+        (batch,) = Loader(pa.table({"x": TOKENS}), batch_size=4, columns={"x": pad})
+        padded = batch["x"]
+        assert type(padded) is made
+        assert padded.values.tolist()[3] == [9, 3, 4, 5]
+        copied = pickle.loads(pickle.dumps(padded))
+        assert type(copied) is made
+        assert copied.values.tolist() == padded.values.tolist()
+        wanted = [row if nulls == "mask" else row or [] for row in TOKENS.to_pylist()]
+        assert pa.record_batch(record_batch(batch))["x"].to_pylist() == wanted
+        mask = padded.mask if nulls == "mask" else None
+        lists = from_padded(padded.values, padded.lengths, mask=mask, side="left")
+        assert pa.array(lists).to_pylist() == wanted
+        with pytest.raises(TypeError, match='side="left"'):
+            to_tensor(padded)
+    lengths = np.array([3, 1], "int16")
+    values = np.arange(12).reshape(2, 3, 2)
+    lists = pa.array(from_padded(values, lengths, side="left"))
+    assert lists.to_pylist() == [values[0].tolist(), values[1, 2:].tolist()]
+    with pytest.raises(ValueError, match='side must be "right" or "left", got "middle"'):
+        from_padded(values, lengths, side="middle")
 
 
 def test_padding_is_on_demand_and_has_a_length_of_its_own():

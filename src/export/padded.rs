@@ -9,6 +9,7 @@ use super::lists::{Lists, Rows};
 use super::options::{ExportOptions, NullPolicy};
 use super::source::IntoSource;
 use crate::ffi::{DLDataType, DLPackFlags};
+pub use crate::kernels::Side;
 use crate::kernels::{FillBytes, Padding};
 use crate::tensor::TensorSpec;
 use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Number, Plan};
@@ -33,16 +34,6 @@ pub struct PadOptions {
     pub side: Side,
     /// What becomes of rows that are longer than `max_length`.
     pub longer: Longer,
-}
-
-/// The side of a row on which its padding is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Side {
-    /// After the values.
-    #[default]
-    Right,
-    /// Before the values, as for models that go on writing where the row ends.
-    Left,
 }
 
 /// What becomes of rows that are too long.
@@ -167,6 +158,8 @@ pub struct Padded {
     pub values: ManagedTensor,
     /// How many values of each row are not padding: int64. A row that was cut has as many as are left.
     pub lengths: ManagedTensor,
+    /// The side on which the rows are padded.
+    pub side: Side,
     /// The validity of the rows, as booleans, with [`NullPolicy::Masked`] only.
     pub mask: Option<ManagedTensor>,
     /// The values of the dictionary, if `values` are its codes.
@@ -252,7 +245,7 @@ pub fn prepare_padded<'a, F>(
     let fill = value.encode(dtype).ok_or(Error::PadDoesNotFit { value, dtype })?;
     let rows = lists.count();
     let mut frame = Frame::new([rows, width], &lists.shape(), dtype, fill)?;
-    frame.padding.is_left = pad.side == Side::Left;
+    frame.padding.side = pad.side;
     let step = |reason, nbytes| {
         // An empty result needs no copy.
         Plan::decide(if nbytes == 0 { Vec::new() } else { vec![reason] }, nbytes, options.copy)
@@ -345,7 +338,8 @@ impl PreparedPadded {
         let dtype = DLDataType::INT64;
         let lengths =
             ManagedTensor::from_fresh(lengths, TensorSpec::new(dtype, copied, &[count], &[1]))?;
-        Ok(Padded { values, lengths, mask: mask.map(|(mask, _)| mask), dictionary })
+        let (side, mask) = (frame.padding.side, mask.map(|(mask, _)| mask));
+        Ok(Padded { values, lengths, side, mask, dictionary })
     }
 }
 
@@ -368,7 +362,7 @@ impl Frame {
         let value = layout::element_count(item)?.checked_mul(cell);
         let value = value.ok_or(Error::Overflow("size in bytes"))?;
         let shape = [extent(Some(rows))?, extent(Some(width))?].into_iter().chain(item.to_vec());
-        let padding = Padding { rows, width, value, cell, fill, is_left: false };
+        let padding = Padding { rows, width, value, cell, fill, side: Side::default() };
         Ok(Self { shape: shape.collect(), padding })
     }
 

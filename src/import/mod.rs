@@ -30,7 +30,7 @@ pub(crate) use convert::{import_primitive, import_primitive_as};
 pub(crate) use mask::prepare_any;
 pub use mask::{Prepared, masked, prepare, prepare_masked};
 pub use options::{ImportOptions, Representation};
-pub use padded::padded;
+pub use padded::{Side, padded};
 pub use ragged::ragged;
 #[cfg(feature = "pyo3")]
 pub(crate) use table::{TableColumn, of_columns};

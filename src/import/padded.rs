@@ -6,13 +6,14 @@ use arrow_schema::FieldRef;
 use super::{options::ImportOptions, ragged::ragged};
 use crate::alloc::{self, Fresh};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
+pub use crate::kernels::Side;
 use crate::kernels::{self, CellValues, Cells, Padding};
 use crate::tensor::TensorSpec;
 use crate::{
     CopyPolicy, CopyReason, Error, LengthsProblem, ManagedTensor, Number, layout, task::Steps,
 };
 
-/// Makes lists of a tensor (rows, length, ...), whose rows are padded on the right, and a tensor of the rows' lengths.
+/// Makes lists of a tensor (rows, length, ...), whose rows are padded on one side, and a tensor of the rows' lengths.
 ///
 /// It is the way back from [`export::padded`](crate::export::padded). The values are copied, because the lists have no
 /// padding. Rows are those of [`ragged`], with its types, and null where `mask`, of one boolean per row, is false.
@@ -25,7 +26,7 @@ use crate::{
 /// let rows = [Some(vec![Some(1), Some(2)]), Some(vec![]), Some(vec![Some(3)])];
 /// let lists = ListArray::from_iter_primitive::<Int64Type, _, _>(rows);
 /// let padded = export::padded(&lists, &PadOptions::default(), &ExportOptions::default())?;
-/// let (again, _) = import::padded(padded.values, padded.lengths, None, &ImportOptions::default())?;
+/// let (again, _) = import::padded(padded.values, padded.lengths, None, padded.side, &ImportOptions::default())?;
 /// assert_eq!(again.as_list::<i32>(), &lists);
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
@@ -38,6 +39,7 @@ pub fn padded(
     values: ManagedTensor,
     lengths: ManagedTensor,
     mask: Option<ManagedTensor>,
+    side: Side,
     options: &ImportOptions,
 ) -> Result<(ArrayRef, FieldRef), Error> {
     let &[rows, width, ref item @ ..] = values.shape() else {
@@ -56,7 +58,7 @@ pub fn padded(
         let nbytes = count(sum)?.saturating_mul(value);
         return Err(Error::CopyForbidden { reason: CopyReason::Padded(width), nbytes });
     }
-    let padding = Padding { rows, width, value, cell, fill: [0; 16], is_left: false };
+    let padding = Padding { rows, width, value, cell, fill: [0; 16], side };
     let shape: Vec<i64> = std::iter::once(sum).chain(item.iter().copied()).collect();
     let gathered;
     let bytes = match (values.row_major_obstacle(), values.span()) {

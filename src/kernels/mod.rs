@@ -31,6 +31,7 @@ pub(crate) use gather::gather;
 pub(crate) use interleave::{concat_columns, interleave_wide};
 pub(crate) use interleave::{concatenate, interleave};
 pub(crate) use pad::Padding;
+pub use pad::Side;
 pub(crate) use threads::Threads;
 
 /// `bytes`, which must have length `N`, as an array.

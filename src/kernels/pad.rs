@@ -7,6 +7,16 @@ use super::fill::FillBytes;
 /// Bytes of padding that are copied at once.
 const BLOCK: usize = 1024;
 
+/// The side of a row on which its padding is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Side {
+    /// After the values.
+    #[default]
+    Right,
+    /// Before the values, as for models that go on writing where the row ends.
+    Left,
+}
+
 /// Rows that follow one another as rows of one length. Sizes are in bytes, lengths in values.
 pub(crate) struct Padding {
     pub(crate) rows: usize,
@@ -18,8 +28,7 @@ pub(crate) struct Padding {
     pub(crate) cell: usize,
     /// The cell that rows are padded with.
     pub(crate) fill: FillBytes,
-    /// Whether the padding comes before the values.
-    pub(crate) is_left: bool,
+    pub(crate) side: Side,
 }
 
 impl Padding {
@@ -61,12 +70,12 @@ impl Padding {
                     .ok_or_else(Error::offsets_changed)?;
                 values = rest;
                 let kept = &own[..own.len().min(row)];
-                if self.is_left {
+                if self.side == Side::Left {
                     repeat(out, &block, row - kept.len(), &mut steps)?;
                 }
                 out.extend_from_slice(kept);
                 steps.done(kept.len())?;
-                if !self.is_left {
+                if self.side == Side::Right {
                     repeat(out, &block, row - kept.len(), &mut steps)?;
                 }
             }
@@ -74,7 +83,7 @@ impl Padding {
         })
     }
 
-    /// The first values of each padded row, one row after the other.
+    /// The values of each padded row without its padding, one row after the other.
     ///
     /// # Errors
     ///
@@ -85,7 +94,12 @@ impl Padding {
         let mut steps = Steps::default();
         Fresh::try_build::<u8>(sum.saturating_mul(self.value), |out| {
             for (index, length) in lengths.iter().enumerate() {
-                let own = padded.get(index * row..).and_then(|row| row.get(..length * self.value));
+                let own = length * self.value;
+                let before = match self.side {
+                    Side::Right => 0,
+                    Side::Left => row.saturating_sub(own),
+                };
+                let own = padded.get(index * row..).and_then(|row| row.get(before..before + own));
                 let own = own.ok_or_else(Error::offsets_changed)?;
                 out.extend_from_slice(own);
                 steps.done(own.len().max(size_of::<usize>()))?;

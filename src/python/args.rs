@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::num::NonZero;
 use std::str;
 
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, FieldRef};
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyKeyError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -18,8 +18,9 @@ use super::describe::{argument, described, wrong};
 use super::dlpack::request::CopyArg;
 pub(super) use super::dtype::DtypeArg;
 use super::field::type_with_extension;
+use crate::arrow_types::is_ragged;
 use crate::error::Names;
-use crate::export::PadOptions;
+use crate::export::{PadOptions, Side};
 use crate::{
     ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Number, Order, Representation, import,
     names, pandas,
@@ -108,6 +109,18 @@ fn order(object: &Bound<'_, PyAny>) -> PyResult<Order> {
     choice(name, &[("C", Order::RowMajor), ("F", Order::ColumnMajor)], must)
 }
 
+argument!(
+    #[derive(Default)]
+    SideArg(Side) = side
+);
+
+/// `side`: "right" or "left".
+fn side(object: &Bound<'_, PyAny>) -> PyResult<Side> {
+    let must = "side must be \"right\" or \"left\"";
+    let name = object.extract::<&str>().map_err(|_| wrong(object, must))?;
+    choice(name, &[("right", Side::Right), ("left", Side::Left)], must)
+}
+
 argument!(ColumnsArg(Vec<String>) = |columns| listed(columns, "columns must be a list of names"));
 argument!(NamesArg(Vec<String>) = |names| listed(names, "names must be a list of names"));
 
@@ -181,9 +194,17 @@ impl AskedType {
         Ok(Self { representation: Representation::Field(field), expected: None })
     }
 
-    /// Whether it is the type of the field.
-    pub(super) fn is_of(&self, field: &Field) -> bool {
-        matches!(&self.representation, Representation::Field(asked) if asked.data_type() == field.data_type())
+    /// The field that was given, or that of the type.
+    pub(super) fn field(&self) -> Option<&FieldRef> {
+        match &self.representation {
+            Representation::Field(asked) => Some(asked),
+            _ => None,
+        }
+    }
+
+    /// The field that was given, if its values are lists, texts or binaries.
+    pub(super) fn of_rows(&self) -> Option<&FieldRef> {
+        self.field().filter(|asked| is_ragged(asked.data_type()))
     }
 
     /// The import options for a tensor.

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, StructArray};
+use arrow_array::StructArray;
 use arrow_schema::{DataType, Field, FieldRef};
-use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use pyo3::{intern, prelude::*};
 
-use super::args::{AskedType, NamesArg, TypeArg, pointless};
+use super::args::{AskedType, NamesArg, SideArg, TypeArg, pointless};
 use super::array::PyArray;
+use super::arrow::casts;
 use super::describe::{described, type_name, wrong};
 use super::dlpack::consume;
 use super::dlpack::request::CopyArg;
@@ -19,8 +20,8 @@ use super::named_tuples::NamedRows;
 use super::protocols::is_arrow;
 use super::runtime::unlocked;
 use super::tensor::PyTensor;
-use crate::import::{self, TableColumn};
-use crate::{CopyReason, Error, ImportOptions, ManagedTensor, alloc, error::Names, names};
+use crate::import::{self, Side, TableColumn};
+use crate::{CopyReason, Error, ManagedTensor, alloc, error::Names, names};
 
 /// record_batch(data, /, names=None, *, copy=None, type=None)
 /// --
@@ -30,7 +31,7 @@ use crate::{CopyReason, Error, ImportOptions, ManagedTensor, alloc, error::Names
 ///
 /// data: a dict from names to columns, or with names, a matrix, each column of which is one of the table. A column is a
 /// tensor whose rows lie along its first axis; a pair (values, mask), as to_tensor_dict gives them for nulls="mask";
-/// Ragged or Padded (on the right); a list of tensors, whose lengths may differ, as from_ragged takes it; or an Arrow
+/// Ragged, Padded or LeftPadded; a list of tensors, whose lengths may differ, as from_ragged takes it; or an Arrow
 /// array or series of any type, such as the ids that the results belong to. A matrix in column-major order is shared,
 /// others are copied once.
 /// copy: that of Array.from_dlpack, for each column.
@@ -68,7 +69,7 @@ pub(super) fn record_batch(
             let nbytes = taken.iter().map(|(_, column)| column.work()).sum();
             unlocked(py, nbytes, || import::of_columns(taken))?
         }
-        (Err(_), Some(_)) if tensors_of(data)?.is_some() => {
+        (Err(_), Some(_)) if tensors_of(data, &AskedType::default())?.is_some() => {
             return Err(PyTypeError::new_err(
                 "names are for one matrix, and this is a list of columns: dict(zip(names, x)) has them by their names",
             ));
@@ -140,11 +141,10 @@ fn take_column(
         let (array, field) = array.into_inner();
         Ok(TableColumn::Made(array, field))
     };
-    if let Some(NamedRows { is_padded, values, bounds, mask }) = NamedRows::of(column)? {
-        let import = if is_padded { import::padded } else { import::ragged };
-        return made(from_rows(&values, &bounds, mask.as_ref(), copy, r#type, import)?);
+    if let Some(NamedRows { side, values, bounds, mask }) = NamedRows::of(column)? {
+        return made(from_rows(&values, &bounds, mask.as_ref(), copy, r#type, side)?);
     }
-    if let Some(items) = tensors_of(column)? {
+    if let Some(items) = tensors_of(column, &r#type)? {
         return made(of_tensors(column.py(), items, copy, r#type)?);
     }
     if !column.is_instance_of::<PyTensor>() && is_arrow(column)? {
@@ -154,7 +154,8 @@ fn take_column(
             return Err(PyTypeError::new_err(way_out));
         }
         let array = PyArray::import(column, copy)?;
-        if is_own && !r#type.is_of(array.field()) {
+        let is_another = |asked: &FieldRef| asked.data_type() != array.field().data_type();
+        if is_own && r#type.field().is_none_or(is_another) {
             return Err(PyTypeError::new_err(format!(
                 "it is Arrow data of type {}, which stays: cast it first, as pyarrow's x.cast(type) does",
                 array.field().data_type()
@@ -289,7 +290,7 @@ pub(super) fn from_ragged(
 ) -> PyResult<PyArray> {
     let (copy, r#type) = (copy.map(|copy| copy.0), TypeArg::resolve(r#type)?);
     if let Some(offsets) = offsets {
-        return from_rows(values, offsets, mask, copy, r#type, import::ragged);
+        return from_rows(values, offsets, mask, copy, r#type, None);
     }
     let Some(items) = listed(values)? else {
         let must = "values without offsets must be a list of tensors, one for each row";
@@ -301,13 +302,16 @@ pub(super) fn from_ragged(
     of_tensors(values.py(), items, copy, r#type)
 }
 
-/// The items of a list whose first one that is not None is a tensor.
-fn tensors_of<'py>(list: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+/// The items of a list whose first one that is not None is a tensor, or all None where the type is known.
+fn tensors_of<'py>(
+    list: &Bound<'py, PyAny>,
+    r#type: &AskedType,
+) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
     let Ok(list) = list.cast::<PyList>() else { return Ok(None) };
     let items = alloc::collect(list.iter())?;
     let has_tensors = match items.iter().find(|item| !item.is_none()) {
         Some(first) => first.hasattr(intern!(list.py(), "__dlpack__"))?,
-        None => false,
+        None => r#type.of_rows().is_some() && !items.is_empty(),
     };
     Ok(has_tensors.then_some(items))
 }
@@ -342,6 +346,12 @@ fn of_tensors(
         rows.push(row);
     }
     let (Some(first), Some(first_row)) = (tensors.first(), rows.first()) else {
+        if let Some(asked) = r#type.of_rows() {
+            let nulls = casts::nulls(asked.data_type(), valid.len());
+            let field = Field::clone(asked).with_name("").with_nullable(true);
+            let nulls = nulls.map_err(PyMemoryError::new_err)?;
+            return Ok(PyArray::try_new(nulls, field.into())?);
+        }
         return Err(PyValueError::new_err(
             "a list without tensors does not tell the type of its rows: pyarrow.array(x, type) makes a column of it",
         ));
@@ -373,16 +383,17 @@ fn of_tensors(
         }
         false => ManagedTensor::from(ends),
     };
-    of_values_and_bounds(py, (values, offsets, mask), copy, r#type, import::ragged)
+    of_values_and_bounds(py, (values, offsets, mask), copy, r#type, None)
 }
 
-/// from_padded(values, lengths, /, *, type=None, mask=None)
+/// from_padded(values, lengths, /, *, type=None, mask=None, side="right")
 /// --
 ///
-/// Lists from a tensor (rows, length, ...) whose rows are padded on the right, and a tensor of the rows' lengths:
-/// row i is values[i, :lengths[i]]. The way back from to_tensor with pad=. The values are copied.
+/// Lists from a tensor (rows, length, ...) whose rows are padded, and a tensor of the rows' lengths: row i is
+/// values[i, :lengths[i]]. The way back from to_tensor with pad=. The values are copied.
 ///
 /// type, mask: those of from_ragged.
+/// side: where the padding is, "right" or "left"; there row i is its last lengths[i] values.
 ///
 /// Raises BufferError for lengths that are not of the rows, or are longer than they.
 ///
@@ -391,30 +402,31 @@ fn of_tensors(
 /// >>> pa.array(arrow_dlpack.from_padded(values, np.array([2, 0, 1]))).to_pylist()
 /// [[1, 2], [], [3]]
 #[pyfunction]
-#[pyo3(signature = (values, lengths, /, *, r#type=None, mask=None), text_signature = None)]
+#[pyo3(signature = (values, lengths, /, *, r#type=None, mask=None, side=SideArg::default()), text_signature = None)]
 pub(super) fn from_padded(
     values: &Bound<'_, PyAny>,
     lengths: &Bound<'_, PyAny>,
     r#type: Option<TypeArg>,
     mask: Option<&Bound<'_, PyAny>>,
+    side: SideArg,
 ) -> PyResult<PyArray> {
-    from_rows(values, lengths, mask, None, TypeArg::resolve(r#type)?, import::padded)
+    from_rows(values, lengths, mask, None, TypeArg::resolve(r#type)?, Some(side.0))
 }
 
-/// Lists, texts or binaries from values and offsets, or padded values and lengths.
+/// Lists, texts or binaries from values and offsets, or from values that are padded on a side, and lengths.
 fn from_rows(
     values: &Bound<'_, PyAny>,
     bounds: &Bound<'_, PyAny>,
     mask: Option<&Bound<'_, PyAny>>,
     copy: Option<bool>,
     r#type: AskedType,
-    import: ImportRows,
+    side: Option<Side>,
 ) -> PyResult<PyArray> {
     let py = values.py();
     let values = consume::take(values, None, copy)?;
     let bounds = consume::take(bounds, None, copy)?;
     let mask = mask.map(consume::take_mask).transpose()?;
-    of_values_and_bounds(py, (values, bounds, mask), copy, r#type, import)
+    of_values_and_bounds(py, (values, bounds, mask), copy, r#type, side)
 }
 
 fn of_values_and_bounds(
@@ -422,19 +434,14 @@ fn of_values_and_bounds(
     (values, bounds, mask): (ManagedTensor, ManagedTensor, Option<ManagedTensor>),
     copy: Option<bool>,
     r#type: AskedType,
-    import: ImportRows,
+    side: Option<Side>,
 ) -> PyResult<PyArray> {
     let options = r#type.import(&values, copy)?;
     // The offsets are checked, and so are the values if they are texts.
     let nbytes = values.nbytes().saturating_add(bounds.nbytes());
-    let (array, field) = unlocked(py, nbytes, || import(values, bounds, mask, &options))?;
+    let (array, field) = unlocked(py, nbytes, || match side {
+        Some(side) => import::padded(values, bounds, mask, side, &options),
+        None => import::ragged(values, bounds, mask, &options),
+    })?;
     Ok(PyArray::try_new(array, field)?)
 }
-
-/// [`import::ragged`] or [`import::padded`].
-type ImportRows = fn(
-    ManagedTensor,
-    ManagedTensor,
-    Option<ManagedTensor>,
-    &ImportOptions,
-) -> Result<(ArrayRef, FieldRef), Error>;

@@ -491,12 +491,19 @@ fn of_rows(object: &Bound<'_, PyAny>) -> WayOut {
     if !object.is_instance_of::<PyTuple>() || !object.hasattr("_fields")? {
         return Ok(None);
     }
+    let is_left = object.get_type().name()?.to_string().contains("Left");
     Ok(match (object.hasattr("offsets")?, object.hasattr("lengths")?, object.hasattr("mask")?) {
         (true, _, false) => {
             Some("from_ragged(*x) makes a column of lists of it, for pyarrow.table")
         }
         (true, _, true) => Some(
             "from_ragged(x.values, x.offsets, mask=x.mask) makes a column of lists of it, for pyarrow.table",
+        ),
+        (_, true, false) if is_left => {
+            Some("from_padded(*x, side=\"left\") makes a column of lists of it, for pyarrow.table")
+        }
+        (_, true, true) if is_left => Some(
+            "from_padded(x.values, x.lengths, mask=x.mask, side=\"left\") makes a column of lists of it, for pyarrow.table",
         ),
         (_, true, false) => {
             Some("from_padded(*x) makes a column of lists of it, for pyarrow.table")

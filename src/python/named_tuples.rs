@@ -6,20 +6,25 @@ use pyo3::{prelude::*, sync::PyOnceLock};
 
 use super::tensor::PyTensor;
 use crate::chunks::Meaning;
-use crate::export::{Padded, Ragged};
+use crate::export::{Padded, Ragged, Side};
 
 /// The names, fields and docstrings of the named tuples; those with a mask follow those without.
-const CLASSES: [(&str, &str, &str); 4] = [
+const CLASSES: [(&str, &str, &str); 6] = [
     ("Ragged", "values offsets", RAGGED),
     ("MaskedRagged", "values offsets mask", RAGGED),
     ("Padded", "values lengths", PADDED),
     ("MaskedPadded", "values lengths mask", PADDED),
+    ("LeftPadded", "values lengths", LEFT_PADDED),
+    ("MaskedLeftPadded", "values lengths mask", LEFT_PADDED),
 ];
 
 const RAGGED: &str = "Rows of different lengths: row i is values[offsets[i]:offsets[i + 1]].";
 
 const PADDED: &str = "Rows padded to one length: values is (rows, length, ...), and row i has lengths[i] values \
                       that are not padding.";
+
+const LEFT_PADDED: &str = "Rows padded to one length on the left: values is (rows, length, ...), and the last \
+                           lengths[i] values of row i are not padding.";
 
 const MASK: &str = "The mask is True for the rows that are valid.";
 
@@ -39,20 +44,25 @@ pub(super) fn ragged<'py>(
     rows(py, 0, values, offsets.into(), mask.map(PyTensor::from))
 }
 
-/// `Padded(values, lengths)` or `MaskedPadded(values, lengths, mask)`.
+/// `Padded(values, lengths)` or `LeftPadded(values, lengths)`, each with `mask` as `Masked...`.
 pub(super) fn padded<'py>(
     py: Python<'py>,
     made: Padded,
     field: Option<&FieldRef>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let Padded { values, lengths, mask, dictionary, .. } = made;
+    let Padded { values, lengths, side, mask, dictionary } = made;
     let values = PyTensor::of_column(values, field, dictionary.map(Meaning::Array));
-    rows(py, 2, values, lengths.into(), mask.map(PyTensor::from))
+    let at = match side {
+        Side::Right => 2,
+        Side::Left => 4,
+    };
+    rows(py, at, values, lengths.into(), mask.map(PyTensor::from))
 }
 
 /// What `Ragged` or `Padded` has: values, offsets or lengths, and a mask.
 pub(super) struct NamedRows<'py> {
-    pub(super) is_padded: bool,
+    /// The side of padded rows.
+    pub(super) side: Option<Side>,
     pub(super) values: Bound<'py, PyAny>,
     pub(super) bounds: Bound<'py, PyAny>,
     pub(super) mask: Option<Bound<'py, PyAny>>,
@@ -67,7 +77,11 @@ impl<'py> NamedRows<'py> {
         };
         let Some(at) = (0..CLASSES.len()).find(of_class) else { return Ok(None) };
         Ok(Some(Self {
-            is_padded: at >= 2,
+            side: match at {
+                0 | 1 => None,
+                2 | 3 => Some(Side::Right),
+                _ => Some(Side::Left),
+            },
             values: tuple.get_item(0)?,
             bounds: tuple.get_item(1)?,
             mask: if at % 2 == 1 { Some(tuple.get_item(2)?) } else { None },

@@ -16,7 +16,7 @@ from ..typing import Dtype, Nulls
 
 @dataclass(frozen=True)
 class Pad:
-    """Lists as (rows, width), with their lengths: ``Padded(values, lengths)``.
+    """Lists as (rows, width), with their lengths: ``Padded(values, lengths)``, or ``LeftPadded``.
 
     value: fills rows that are shorter than the width.
     max_length: the width; None for that of the longest row of the batch.

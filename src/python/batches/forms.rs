@@ -8,8 +8,10 @@ use crate::ExportOptions;
 use crate::batches::{
     Batch, BatchColumn, BatchOptions, BatchTensor, ColumnOptions, Features, Form,
 };
-use crate::export::{Longer, PadOptions, Side};
-use crate::python::args::{ColumnsArg, DtypeArg, Items, LengthArg, NullsArg, PadArg, choice};
+use crate::export::{Longer, PadOptions};
+use crate::python::args::{
+    ColumnsArg, DtypeArg, Items, LengthArg, NullsArg, PadArg, SideArg, choice,
+};
 use crate::python::array::PyArray;
 use crate::python::batches::categories::PyCategories;
 use crate::python::describe::{argument, wrong};
@@ -56,18 +58,16 @@ fn options_of(form: &Bound<'_, PyAny>) -> PyResult<ColumnOptions> {
             let (value, max_length, side, longer, dtype, nulls): (
                 PadArg,
                 Option<LengthArg>,
-                String,
+                SideArg,
                 String,
                 _,
                 _,
             ) = rest.extract()?;
-            let sides = [("right", Side::Right), ("left", Side::Left)];
-            let side = choice(&side, &sides, "side must be \"right\" or \"left\"")?;
             let known = [("cut", Longer::Cut), ("error", Longer::Error)];
             let longer = choice(&longer, &known, "longer must be \"cut\" or \"error\"")?;
             let pad = PadOptions::default().with_value(value.0);
             let pad = pad.with_max_length(max_length.map(|length| length.0));
-            (Form::Pad(pad.with_side(side).with_longer(longer)), (dtype, nulls))
+            (Form::Pad(pad.with_side(side.0).with_longer(longer)), (dtype, nulls))
         }
         "arrow" if rest.is_empty() => (Form::Arrow, (None, None)),
         "dense" => {
