@@ -846,15 +846,9 @@ def _unpickle_tensor(
 ) -> Tensor: ...
 def _open_batches(
     source: Any,
+    options: dict[str, Any],
     /,
     *,
-    columns: Sequence[str] | None,
-    labels: Sequence[str],
-    as_matrix: bool,
-    dtype: Dtype | None,
-    nulls: Nulls | Literal["mask"],
-    copy: bool | None,
-    physical: bool,
     batch_size: int | None,
     drop_last: bool,
     shuffle: tuple[int, int] | None,
@@ -863,8 +857,9 @@ def _open_batches(
     progress: Any,
     skip: int = 0,
     resume: tuple[int, int, int] | None = None,
-    forms: Mapping[str, tuple[Any, ...]] | None = None,
-) -> _Batches: ...
+) -> _Batches:
+    """options: what columns become, as LoaderOptions.for_engine says."""
+
 def _resume_shuffle(
     rows: int, batch_size: int, shuffle: tuple[int, int], batches: int
 ) -> tuple[Tensor, int, tuple[int, int, int]] | None: ...
@@ -885,19 +880,11 @@ class _Encoder:
     def __new__(
         cls,
         schema: Any,
+        options: dict[str, Any],
         /,
-        *,
-        columns: list[str] | None,
-        labels: list[str],
-        as_matrix: bool,
-        dtype: Dtype | None,
-        nulls: Nulls | Literal["mask"],
-        copy: bool | None,
-        physical: bool,
-        forms: dict[str, tuple[Any, ...]] | None,
         may_lack: list[str],
     ) -> _Encoder:
-        """schema: of the columns in training. may_lack: names of those that requests may lack."""
+        """schema: of the columns in training. options: what they become. may_lack: names of those that requests may lack."""
     def encode(self, rows: Any, label: bool) -> Any:
         """What a batch of these rows is; with `label` the pair of features and labels."""
     @property

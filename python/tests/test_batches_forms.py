@@ -5,18 +5,22 @@ from contextlib import closing
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Array, MaskedPadded, Padded, Ragged, _core
+from arrow_dlpack import Array, LeftPadded, MaskedPadded, Padded, Ragged, _core
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
 def opened(source, **options):
-    defaults = {
+    of_columns = {
         "columns": None, "labels": [], "as_matrix": False, "dtype": None, "nulls": "error",
-        "copy": None, "physical": False, "batch_size": None, "drop_last": False, "shuffle": None,
-        "shard": (0, 1), "prefetch": 0, "progress": None,
+        "copy": None, "physical": False, "forms": None,
     }  # fmt: skip
-    return _core._open_batches(source, **(defaults | options))
+    of_columns |= {name: options.pop(name) for name in of_columns if name in options}
+    of_rows = {
+        "batch_size": None, "drop_last": False, "shuffle": None, "shard": (0, 1), "prefetch": 0,
+        "progress": None,
+    }  # fmt: skip
+    return _core._open_batches(source, of_columns, **(of_rows | options))
 
 
 def rows_table(lengths, chunk):
@@ -52,7 +56,7 @@ def check(batch, lengths):
     values, offsets = map(np.from_dlpack, batch["tokens"])
     assert offsets.tolist() == np.cumsum([0, *own]).tolist()
     assert values.tolist() == [token for row in rows for token in row]
-    assert isinstance(batch["views"], Padded)
+    assert isinstance(batch["views"], LeftPadded)
     views, found = map(np.from_dlpack, batch["views"])
     assert views.shape == (len(x), max(own, default=0))
     assert views.dtype == np.float32

@@ -51,11 +51,15 @@ class Endless(Claims):
         return self.items[0]
 
 
+COLUMNS = dict.fromkeys(["columns", "dtype", "copy", "forms"])
+COLUMNS |= {"labels": [], "as_matrix": False, "physical": False, "nulls": "error"}
+ROWS = {"batch_size": 1, "drop_last": False, "shuffle": None, "shard": (0, 1), "prefetch": 0}
+ROWS |= {"progress": None}
+
+
 def opened(labels=(), columns=None):
-    options = dict.fromkeys(["dtype", "copy", "shuffle", "progress"])
-    options |= dict.fromkeys(["as_matrix", "physical", "drop_last"], False)
-    options |= {"nulls": "error", "batch_size": 1, "shard": (0, 1), "prefetch": 0}
-    return _core._open_batches(TABLE, columns=columns, labels=labels, **options)
+    of_columns = COLUMNS | {"columns": columns, "labels": labels}
+    return _core._open_batches(TABLE, of_columns, **ROWS)
 
 
 def array_of(children=(), buffers=(b"1234",), rows=()):
@@ -173,12 +177,10 @@ NUMBERS |= {"resume": [(1, 1, 1), (1 << 63, 0, 0), ((1 << 64) - 1,) * 3]}
 @pytest.mark.parametrize("shuffle", SHUFFLES)
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers_of_batches_may_be_any(name, shuffle):
-    options = {"labels": [], "columns": None, "as_matrix": False, "dtype": None, "nulls": "error"}
-    options |= {"copy": None, "physical": False, "batch_size": 1, "drop_last": False}
-    options |= {"shuffle": shuffle, "shard": (0, 1), "prefetch": 0, "progress": None}
+    options = ROWS | {"shuffle": shuffle}
     for number in NUMBERS[name]:
         try:
-            batches = _core._open_batches(TABLE, **options | {name: number})
+            batches = _core._open_batches(TABLE, COLUMNS, **options | {name: number})
             next(batches, None)
             batches.close()
         except (MemoryError, ValueError):

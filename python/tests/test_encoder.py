@@ -210,7 +210,7 @@ def test_another_type_of_the_same_values_is_taken(trained, request_, expected):
         (pa.timestamp("ms"), pa.array([1], pa.timestamp("ms", "UTC")), TypeError, "zone"),
         (pa.date32(), pa.array([NOON]), TypeError, "was Date32"),
         (pa.list_(pa.int64(), 2), pa.array([[1, 2, 3]]), ValueError, "its rows are not"),
-        (pa.list_(pa.int64(), 2), pa.array([[1, 2.5]]), ValueError, "items: value 2.5 in row 1"),
+        (pa.list_(pa.int64(), 2), pa.array([[1, 2.5]]), ValueError, "items: value 2.5 in item 1"),
         (pa.list_(pa.int64(), 2), pa.array([["a", "b"]]), TypeError, "items: it is Utf8"),
         (
             pa.list_(pa.int64()),

@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 import torch
-from arrow_dlpack import Loader, Mix, Tensor
+from arrow_dlpack import Loader, Mix, Tensor, iter_batches
 from arrow_dlpack.torch import BatchDataset
 from batch_sources import ROWS, TABLE, Source
 from torch.utils.data import DataLoader
@@ -375,6 +375,12 @@ def test_wrong_arguments_are_named(options, kind, words):
     with pytest.raises(kind) as caught:
         Loader(SMALL, **options)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("call", [Loader, iter_batches, BatchDataset])
+def test_options_without_a_keyword_are_refused(call):
+    with pytest.raises(TypeError, match=r"by keywords, such as batch_size=, and got 32 without"):
+        call(SMALL, 32)
 
 
 def test_states_are_json():

@@ -160,8 +160,8 @@ impl Asked<'_> {
                 format!("{from} cannot become {to}: make out of another dtype")
             }
             (Self::Batches(wishes), Error::RowLength { row, length, expected }) => {
-                let way_out = match wishes.place(column) {
-                    Place::Matrix => IN_NO_MATRIX,
+                let way_out = match wishes.role(column) {
+                    Role::Matrix => IN_NO_MATRIX,
                     _ => "leave out Dense() for Ragged rows, or use Pad()",
                 };
                 format!(
@@ -456,8 +456,8 @@ impl Asked<'_> {
         Some(match self {
             Self::Protocol => return None,
             Self::Batches(wishes) if matches!(storage, DataType::Struct(_)) => {
-                let fields = match wishes.place(column) {
-                    Place::Label => "take a field of it as the label",
+                let fields = match wishes.role(column) {
+                    Role::Label => "take a field of it as the label",
                     _ => "name its fields in columns=",
                 };
                 let or_arrow = self.or_arrow(column);
@@ -508,7 +508,7 @@ impl Asked<'_> {
     /// The end of a hint for a column that may be Arrow data in batches.
     fn or_arrow(self, column: Option<&str>) -> &'static str {
         match self {
-            Self::Batches(wishes) if wishes.place(column) != Place::Matrix => {
+            Self::Batches(wishes) if wishes.role(column) != Role::Matrix => {
                 ", or hand it on as Arrow data with AsArrow()"
             }
             _ => "",
@@ -595,7 +595,7 @@ fn has_form(storage: &DataType) -> bool {
 
 /// What a column of batches is, which decides what may be wished of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Role {
     /// `dtype=` does not reach it, nor does "nan".
     Label,
     /// A tensor of its own.
@@ -642,11 +642,11 @@ impl Wishes {
         Self { request: columns.iter().map(named).collect(), ..self.clone() }
     }
 
-    fn place(&self, column: Option<&str>) -> Place {
+    fn role(&self, column: Option<&str>) -> Role {
         match column {
-            Some(name) if self.labels.iter().any(|label| label == name) => Place::Label,
-            _ if self.matrix => Place::Matrix,
-            _ => Place::Feature,
+            Some(name) if self.labels.iter().any(|label| label == name) => Role::Label,
+            _ if self.matrix => Role::Matrix,
+            _ => Role::Feature,
         }
     }
 
@@ -658,7 +658,7 @@ impl Wishes {
     /// The keyword that says what a column's nulls become, if `nulls=` does not: that of its own wish, or of a label's.
     fn own_nulls(&self, column: Option<&str>) -> Option<&'static str> {
         let own = self.own(column);
-        let is_own = own.nulls.is_some() || self.place(column) == Place::Label;
+        let is_own = own.nulls.is_some() || self.role(column) == Role::Label;
         is_own.then_some(match own.form {
             Form::Pad(_) => "nulls= of Pad",
             Form::Dense(_) => "nulls= of Dense",
@@ -668,11 +668,11 @@ impl Wishes {
 
     /// The words for a hint where they depend on what the column is.
     fn words(&self, hint: Hint, column: Option<&str>) -> Option<String> {
-        let place = self.place(column);
+        let place = self.role(column);
         let floats = match place {
-            Place::Label => "take it as Cast(\"float64\") (dtype= is not of a label)",
-            Place::Feature => "pass dtype=\"float64\", or Cast(\"float64\") for it alone",
-            Place::Matrix => "pass dtype=\"float64\"",
+            Role::Label => "take it as Cast(\"float64\") (dtype= is not of a label)",
+            Role::Feature => "pass dtype=\"float64\", or Cast(\"float64\") for it alone",
+            Role::Matrix => "pass dtype=\"float64\"",
         };
         let own = self.own(column);
         let wider = match own.form {
@@ -682,10 +682,10 @@ impl Wishes {
             _ => None,
         };
         let words = match (hint, place) {
-            (Hint::Texts | Hint::Binaries, Place::Label) => {
+            (Hint::Texts | Hint::Binaries, Role::Label) => {
                 "make codes of it with Categories([...])"
             }
-            (Hint::Fields, Place::Label) => {
+            (Hint::Fields, Role::Label) => {
                 "take a field of it as the label, as \"a.b\" is field b of column a"
             }
             (Hint::Texts, _) => {
@@ -701,21 +701,21 @@ impl Wishes {
                     "pass physical=True for its {dtype} values, or, for the numbers that they stand for, {floats}"
                 ));
             }
-            (Hint::AllNull, Place::Matrix) => {
+            (Hint::AllNull, Role::Matrix) => {
                 "leave it out with columns=, or pass dtype= and nulls=, as dtype=\"float32\" and nulls=\"nan\""
             }
             (Hint::AllNull, _) => {
                 "say what its nulls become, with Cast(\"float32\", nulls=\"nan\") or Categories([...], nulls=-1)"
             }
             (Hint::WiderThanFill | Hint::WiderThanPad, _) if wider.is_some() => wider?,
-            (Hint::WiderThanFill, Place::Label) => {
+            (Hint::WiderThanFill, Role::Label) => {
                 "say both for it, as Cast(\"int64\", nulls=...), with a dtype that does"
             }
-            (Hint::WiderThanFill, Place::Feature) => {
+            (Hint::WiderThanFill, Role::Feature) => {
                 "pass dtype= with one that does (nulls=\"nan\" makes floats of integers), or say both for it alone, \
                  as Cast(\"int64\", nulls=...)"
             }
-            (Hint::WiderThanFill, Place::Matrix) => {
+            (Hint::WiderThanFill, Role::Matrix) => {
                 "pass dtype= with one that does (nulls=\"nan\" makes floats of integers)"
             }
             _ => return None,

@@ -266,7 +266,7 @@ fn joined(items: &[Bound<'_, PyAny>], are_tables: bool) -> PyResult<&'static str
 
 /// What the values of a list are to pyarrow, which makes no array of some lists of Python's objects.
 #[derive(Clone, Copy, PartialEq)]
-enum Values {
+enum ItemKinds {
     /// It makes an array of them.
     OneKind,
     /// Integers of which some are above int64's, and all within uint64.
@@ -278,7 +278,7 @@ enum Values {
     Mixed,
 }
 
-impl Values {
+impl ItemKinds {
     fn of(items: &[Bound<'_, PyAny>]) -> PyResult<Self> {
         let (mut kinds, mut low, mut high) = (Vec::<&str>::new(), 0_i128, 0_i128);
         for item in items.iter().filter(|item| !is_null(item)) {
@@ -387,17 +387,17 @@ fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, &'
     let of_pandas = if items.iter().any(is_null_of_pandas) { ", from_pandas=True" } else { "" };
     let rows: Vec<_> =
         items.iter().filter_map(|item| listed(item).ok().flatten()).flatten().collect();
-    if !rows.is_empty() && Values::of(items)? == Values::OneKind {
-        let of_rows = Values::of(&rows)?;
+    if !rows.is_empty() && ItemKinds::of(items)? == ItemKinds::OneKind {
+        let of_rows = ItemKinds::of(&rows)?;
         let is_plain = !has_none && !rows.iter().any(|item| item.is_none());
-        return Ok((is_plain && matches!(of_rows, Values::Rounded | Values::Unsigned)).then(
+        return Ok((is_plain && matches!(of_rows, ItemKinds::Rounded | ItemKinds::Unsigned)).then(
             || {
                 let made = format!("pyarrow.array([list(map(float, row)) for row in {x}])");
                 (made, "an array of lists of rounded numbers, as int64 does not hold all of them")
             },
         ));
     }
-    let values = Values::of(items)?;
+    let values = ItemKinds::of(items)?;
     let made = values.made(x, has_none);
     let plain = || format!("pyarrow.array({x}{of_pandas})");
     Ok(made.or_else(|| (!of_pandas.is_empty()).then(plain)).map(|made| (made, values.told())))
@@ -407,7 +407,9 @@ fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, &'
 fn of_objects(object: &Bound<'_, PyAny>, is_tensor: bool) -> PyResult<Option<String>> {
     let way_out = match listed(object)? {
         // NumPy has tensors of all numbers, but of nulls none.
-        Some(items) if is_tensor && !has_none(object)? && Values::of(&items)? != Values::Mixed => {
+        Some(items)
+            if is_tensor && !has_none(object)? && ItemKinds::of(&items)? != ItemKinds::Mixed =>
+        {
             None
         }
         Some(items) => of_values(&items, "x")?,
@@ -419,8 +421,8 @@ fn of_objects(object: &Bound<'_, PyAny>, is_tensor: bool) -> PyResult<Option<Str
             of_values(&items, "list(x)")?
         }
         None if !is_tensor && is_number(object)? => {
-            let made = match Values::of(std::slice::from_ref(object))? {
-                Values::Rounded => Some("pyarrow.array([float(x)])".to_owned()),
+            let made = match ItemKinds::of(std::slice::from_ref(object))? {
+                ItemKinds::Rounded => Some("pyarrow.array([float(x)])".to_owned()),
                 values => values.made("[x]", false),
             };
             made.map(|made| (made, "an array of one value"))
@@ -471,7 +473,7 @@ fn of_columns(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
             return Ok(None);
         }
         is_row = true;
-        if is_number && Values::of(&[value])? != Values::OneKind {
+        if is_number && ItemKinds::of(&[value])? != ItemKinds::OneKind {
             floats.push(format!("{name}: float({place})"));
         }
     }

@@ -309,8 +309,7 @@ def engine_of(options: LoaderOptions, schema: Any) -> _core._Encoder:
         forms[name] = "categories", made, dtype, nulls
     return _core._Encoder(
         schema,
-        **options.with_copy_for(options.framework).of_columns,
-        forms=forms or None,
+        options.with_copy_for(options.framework).for_engine(forms),
         may_lack=[name for name, wish in what.wishes.items() if fills_nulls(wish)],
     )
 

@@ -288,7 +288,7 @@ class LoaderOptions:
         rows = self.rows
         return _core._open_batches(
             (stream.schema, stream) if isinstance(stream, Made) else stream,
-            **self.of_columns,
+            self.for_engine(self.forms),
             batch_size=rows,
             drop_last=self.drop_last and rows is not None,
             shuffle=None if self.shuffle is None or rows is None else (self.shuffle, seed or 0),
@@ -297,12 +297,10 @@ class LoaderOptions:
             progress=progress,
             skip=skip,
             resume=resume,
-            forms=self.forms or None,
         )
 
-    @property
-    def of_columns(self) -> dict[str, Any]:
-        """What the engine is told of all columns, for batches and for an encoder."""
+    def for_engine(self, forms: Mapping[str, Form]) -> dict[str, Any]:
+        """What the engine is told of columns: of all, and by `forms` of each."""
         return {
             "columns": self.wanted.columns,
             "labels": self.wanted.labels,
@@ -311,6 +309,7 @@ class LoaderOptions:
             "nulls": self.nulls,
             "copy": self.copy,
             "physical": self.physical,
+            "forms": forms,
         }
 
     @property
@@ -354,8 +353,14 @@ def takes_options(*without: str) -> Callable[[_Function], _Function]:
     }
 
     def taking(function: _Function) -> _Function:
+        own = signature(function)
+        plain = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+
         @wraps(function)
         def checked(*args: Any, **options: Any) -> Any:
+            if len(args) > len(plain):
+                given = f"such as batch_size=, and got {args[len(plain)]!r:.60} without one"
+                raise TypeError(f"{function.__qualname__}() takes options by keywords, {given}")
             for name in options:
                 if name not in known:
                     meant = "".join(
@@ -367,8 +372,6 @@ def takes_options(*without: str) -> Callable[[_Function], _Function]:
                     raise TypeError(f"{function.__qualname__}() {wrong}")
             return function(*args, **options)
 
-        own = signature(function)
-        plain = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
         checked.__signature__ = own.replace(parameters=[*plain, *known.values()])  # type: ignore[attr-defined]
         return checked  # type: ignore[return-value]
 

@@ -1,16 +1,16 @@
-//! Forms of columns in batches: the argument `forms`, and what each becomes in Python.
+//! What columns become in batches: the arguments that `LoaderOptions` has for the engine, and the results in Python.
 
 use arrow_array::Array;
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::ExportOptions;
 use crate::batches::{
     Batch, BatchColumn, BatchOptions, BatchTensor, ColumnOptions, Features, Form,
 };
 use crate::export::{Longer, PadOptions};
 use crate::python::args::{
-    ColumnsArg, DtypeArg, Items, LengthArg, NullsArg, PadArg, SideArg, choice,
+    self, ColumnsArg, DtypeArg, Items, LengthArg, NullsArg, OrderArg, PadArg, SideArg, choice,
 };
 use crate::python::array::PyArray;
 use crate::python::batches::categories::PyCategories;
@@ -18,21 +18,31 @@ use crate::python::describe::{argument, wrong};
 use crate::python::named_tuples;
 use crate::python::tensor::PyTensor;
 
+argument!(BatchOptionsArg(BatchOptions) = batch_options);
 argument!(FormsArg(Vec<(String, ColumnOptions)>) = forms);
 
-/// What all columns become, and what some do.
-pub(in crate::python) fn batch_options(
-    export: ExportOptions,
-    as_matrix: bool,
-    columns: Option<ColumnsArg>,
-    labels: Items<String>,
-    forms: Option<FormsArg>,
-) -> BatchOptions {
-    let mut options = BatchOptions::default().with_matrix(as_matrix).with_export(export);
-    options.columns = columns.map(|columns| columns.0);
-    options.labels = labels.0;
-    options.column_options = forms.map(|forms| forms.0).unwrap_or_default();
-    options
+/// `options`: the dict that `LoaderOptions.for_engine` makes.
+fn batch_options(object: &Bound<'_, PyAny>) -> PyResult<BatchOptions> {
+    let options = object.cast::<PyDict>().map_err(|_| wrong(object, "options must be a dict"))?;
+    let given = |name: &str| {
+        let value = options.get_item(name)?;
+        value.ok_or_else(|| PyKeyError::new_err(format!("options have no {name:?}")))
+    };
+    let export = args::export_options(
+        given("copy")?.extract()?,
+        given("nulls")?.extract()?,
+        given("dtype")?.extract()?,
+        OrderArg::default(),
+        given("physical")?.extract()?,
+    );
+    let (columns, forms): (Option<ColumnsArg>, Option<FormsArg>) =
+        (given("columns")?.extract()?, given("forms")?.extract()?);
+    let as_matrix = given("as_matrix")?.extract()?;
+    let mut made = BatchOptions::default().with_matrix(as_matrix).with_export(export);
+    made.columns = columns.map(|columns| columns.0);
+    made.labels = given("labels")?.extract::<Items<String>>()?.0;
+    made.column_options = forms.map(|forms| forms.0).unwrap_or_default();
+    Ok(made)
 }
 
 /// `forms`: by the names of columns, the tuples that `_core.pyi` lists.

@@ -20,13 +20,10 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::{create_exception, intern, prelude::*, types::PyDict};
 
 use self::errors::{not_opened, refused};
-use self::forms::{FormsArg, batch_options, into_python};
+use self::forms::{BatchOptionsArg, into_python};
 use self::source::chunks_of;
-use super::args::Items;
-use super::args::refuse_twice;
-use super::args::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, pointless};
+use super::args::{pointless, refuse_twice};
 use super::array::PyArray;
-use super::dlpack::request::CopyArg;
 use super::errors::Wishes;
 use super::runtime::Interrupt;
 use super::runtime::unlocked;
@@ -185,19 +182,13 @@ impl Drop for PyBatches {
     }
 }
 
-/// Opens batches with arguments that Loader has checked.
+/// Opens batches with arguments that Loader has checked. options: what columns become.
 #[pyfunction]
-#[pyo3(signature = (source, /, *, columns, labels, as_matrix, dtype, nulls, copy, physical, batch_size, drop_last, shuffle, shard, prefetch, progress, skip=0, resume=None, forms=None))]
+#[pyo3(signature = (source, options, /, *, batch_size, drop_last, shuffle, shard, prefetch, progress, skip=0, resume=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords")]
 pub(super) fn _open_batches(
     source: &Bound<'_, PyAny>,
-    columns: Option<ColumnsArg>,
-    labels: Items<String>,
-    as_matrix: bool,
-    dtype: Option<DtypeArg>,
-    nulls: NullsArg,
-    copy: Option<CopyArg>,
-    physical: PhysicalArg,
+    options: BatchOptionsArg,
     batch_size: Option<usize>,
     drop_last: bool,
     shuffle: Option<(usize, u64)>,
@@ -206,10 +197,9 @@ pub(super) fn _open_batches(
     progress: Option<Py<PyAny>>,
     skip: usize,
     resume: Option<ResumeArg>,
-    forms: Option<FormsArg>,
 ) -> PyResult<PyBatches> {
-    let export = args::export_options(copy, nulls, dtype, OrderArg::default(), physical);
-    let mut options = batch_options(export, as_matrix, columns, labels, forms)
+    let mut options = options
+        .0
         .with_batch_size(batch_size)
         .with_drop_last(drop_last)
         .with_shuffle(shuffle.map(|(rows, seed)| Shuffle { rows, seed }))
@@ -221,12 +211,12 @@ pub(super) fn _open_batches(
     let (chunks, field) = chunks_of(source, wanted.as_deref())?;
     let schema = crate::export::table_schema(&field);
     match (&schema, &wanted) {
-        (Some(_), Some(wanted)) if !as_matrix => refuse_twice(wanted)?,
+        (Some(_), Some(wanted)) if !options.matrix => refuse_twice(wanted)?,
         (Some(_), _) => {}
         (None, _) if options.columns.is_some() || !options.labels.is_empty() => {
             return Err(pointless("columns and label", "are for tables, and this is one column"));
         }
-        (None, _) if !as_matrix => {
+        (None, _) if !options.matrix => {
             let why = "is for tables, and this is one column: pass pyarrow.table({\"x\": x}), or \
                        format=\"matrix\"";
             return Err(pointless("format=\"dict\"", why));

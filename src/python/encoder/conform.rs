@@ -19,27 +19,32 @@ use crate::python::field::type_with_extension;
 use crate::python::preview::preview;
 
 /// Why a column is refused.
-pub(super) enum Misfit {
+pub(super) enum Mismatch {
     /// Values of its type are others in training.
     Type(String),
     /// A value changes.
     Value(String),
+    /// The value in a row, or of an item of all lists, is none of the type of training.
+    Cell { place: String, value: String, counted: &'static str, at: usize, to: String },
     /// A field of structs is missing.
     Missing(String),
 }
 
-impl Misfit {
+impl Mismatch {
     /// The exception for a column of this name.
     pub(super) fn of_column(self, name: &str) -> PyErr {
         match self {
             Self::Type(why) => PyTypeError::new_err(format!("column {name:?}: {why}")),
             Self::Value(why) => PyValueError::new_err(format!("column {name:?}: {why}")),
+            Self::Cell { place, value, counted, at, to } => PyValueError::new_err(format!(
+                "column {name:?}: {place}value {value} in {counted} {at} does not fit {to}, which it was in training"
+            )),
             Self::Missing(why) => PyKeyError::new_err(format!("column {name:?}: {why}")),
         }
     }
 }
 
-type Conformed = Result<ArrayRef, Misfit>;
+type Conformed = Result<ArrayRef, Mismatch>;
 
 /// The values of an array, of this field in the request, as the type of the other field.
 pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Conformed {
@@ -47,7 +52,7 @@ pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Confo
     let refuse = || {
         let (own, trained) = (Arc::new(own.clone()), Arc::new(trained.clone()));
         let [own, trained] = [type_with_extension(&own), type_with_extension(&trained)];
-        Misfit::Type(format!("it is {own}, and was {trained} in training{}", way_out(from, to)))
+        Mismatch::Type(format!("it is {own}, and was {trained} in training{}", way_out(from, to)))
     };
     // Of a column without values pandas makes floats or times without a zone, which are all null then.
     let is_of_nulls = from.is_floating() || matches!(from, DataType::Timestamp(_, None));
@@ -59,7 +64,7 @@ pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Confo
         return match (Extension::of(own), Extension::of(trained), from, to) {
             (Ok(Some(Extension::Bool8)), Ok(None), _, DataType::Boolean)
             | (Ok(None), Ok(Some(Extension::Bool8)), DataType::Boolean, _) => {
-                cast(array, to).map_err(Misfit::Value)
+                cast(array, to).map_err(Mismatch::Value)
             }
             _ => Err(refuse()),
         };
@@ -78,25 +83,25 @@ pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Confo
         // A column that is handed out as it is.
         (_, DataType::Dictionary(_, values)) => {
             let values = Field::new("", DataType::clone(values), true);
-            cast(&conformed(array, own, &values)?, to).map_err(Misfit::Value)
+            cast(&conformed(array, own, &values)?, to).map_err(Mismatch::Value)
         }
-        _ if is_widened_float(from, to) => cast(array, to).map_err(Misfit::Value),
+        _ if is_widened_float(from, to) => cast(array, to).map_err(Mismatch::Value),
         _ if is_one_kind(from, to) => leaf(array, to),
         (DataType::Struct(fields), DataType::Struct(wanted)) => {
-            let rows = settled(array).map_err(Misfit::Value)?;
+            let rows = settled(array).map_err(Mismatch::Value)?;
             let rows = rows.as_struct();
             let columns = wanted.iter().map(|field| {
                 let Some(at) = fields.iter().position(|own| own.name() == field.name()) else {
-                    return Err(Misfit::Missing(format!("it has no field {:?}", field.name())));
+                    return Err(Mismatch::Missing(format!("it has no field {:?}", field.name())));
                 };
                 let made = conformed(rows.column(at), &fields[at], field);
-                made.map_err(|misfit| within(misfit, &format!("field {:?}: ", field.name())))
+                made.map_err(|mismatch| within(mismatch, &format!("field {:?}: ", field.name())))
             });
             let columns = columns.collect::<Result<Vec<_>, _>>()?;
             let data = ArrayData::builder(to.clone()).len(rows.len()).nulls(rows.nulls().cloned());
             let data = data.child_data(columns.iter().map(|column| column.to_data()).collect());
             checked(|| Ok(make_array(data.build()?)))
-                .map_err(|error| Misfit::Value(error.to_string()))
+                .map_err(|error| Mismatch::Value(error.to_string()))
         }
         (DataType::FixedSizeList(_, own), DataType::FixedSizeList(_, size)) if own != size => {
             Err(refuse())
@@ -110,17 +115,22 @@ pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Confo
 
 /// The values of a dictionary, or of runs.
 fn decoded(array: &ArrayRef, values: &DataType) -> Conformed {
-    let array = settled(array).map_err(Misfit::Value)?;
-    check_memory(bytes_of_cast(&array, values), array.len()).map_err(Misfit::Value)?;
-    cast(&array, values).map_err(Misfit::Value)
+    let array = settled(array).map_err(Mismatch::Value)?;
+    check_memory(bytes_of_cast(&array, values), array.len()).map_err(Mismatch::Value)?;
+    cast(&array, values).map_err(Mismatch::Value)
 }
 
 /// Lists of any layout.
 fn lists(array: &ArrayRef, item: &FieldRef, wanted: &FieldRef, to: &DataType) -> Conformed {
-    let failed = |error: Error| Misfit::Value(error.to_string());
-    let data = settled(array).map_err(Misfit::Value)?.to_data();
+    let failed = |error: Error| Mismatch::Value(error.to_string());
+    let data = settled(array).map_err(Mismatch::Value)?.to_data();
     let child = make_array(data.child_data()[0].clone());
-    let child = conformed(&child, item, wanted).map_err(|misfit| within(misfit, "items: "))?;
+    let child = conformed(&child, item, wanted).map_err(|mut mismatch| {
+        if let Mismatch::Cell { counted, .. } = &mut mismatch {
+            *counted = "item";
+        }
+        within(mismatch, "items: ")
+    })?;
     let same_layout = match data.data_type() {
         DataType::List(_) => DataType::List(Arc::clone(wanted)),
         DataType::LargeList(_) => DataType::LargeList(Arc::clone(wanted)),
@@ -136,7 +146,7 @@ fn lists(array: &ArrayRef, item: &FieldRef, wanted: &FieldRef, to: &DataType) ->
         return Ok(made);
     }
     check_layout(&made, to).map_err(failed)?;
-    cast(&made, to).map_err(|why| Misfit::Value(format!("its rows are not {to}: {why}")))
+    cast(&made, to).map_err(|why| Mismatch::Value(format!("its rows are not {to}: {why}")))
 }
 
 /// Whether a cast of these rows to another layout of the same values fits memory.
@@ -148,29 +158,35 @@ pub(super) fn check_layout(rows: &ArrayRef, to: &DataType) -> Result<(), Error> 
 
 /// Values without children. One that comes back different from a cast there and back is an error.
 fn leaf(array: &ArrayRef, to: &DataType) -> Conformed {
-    let array = settled(array).map_err(Misfit::Value)?;
+    let array = settled(array).map_err(Mismatch::Value)?;
     there_and_back(&array, to).map_err(|_| {
         let row = (0..array.len()).find(|&row| there_and_back(&array.slice(row, 1), to).is_err());
-        Misfit::Value(match row {
-            Some(row) => {
-                let value = preview(&array.slice(row, 1)).unwrap_or_default();
-                format!("value {value} in row {row} does not fit {to}, which it was in training")
+        match row {
+            Some(at) => {
+                let value = preview(&array.slice(at, 1)).unwrap_or_default();
+                let to = to.to_string();
+                Mismatch::Cell { place: String::new(), value, counted: "row", at, to }
             }
-            None => format!("its values do not fit {to}, which it was in training"),
-        })
+            None => {
+                Mismatch::Value(format!("its values do not fit {to}, which it was in training"))
+            }
+        }
     })
 }
 
 /// A column of nulls.
 pub(super) fn nulls(data_type: &DataType, rows: usize) -> Conformed {
-    casts::nulls(data_type, rows).map_err(Misfit::Value)
+    casts::nulls(data_type, rows).map_err(Mismatch::Value)
 }
 
-fn within(misfit: Misfit, place: &str) -> Misfit {
-    match misfit {
-        Misfit::Type(why) => Misfit::Type(place.to_owned() + &why),
-        Misfit::Value(why) => Misfit::Value(place.to_owned() + &why),
-        Misfit::Missing(why) => Misfit::Missing(place.to_owned() + &why),
+fn within(mismatch: Mismatch, place: &str) -> Mismatch {
+    match mismatch {
+        Mismatch::Type(why) => Mismatch::Type(place.to_owned() + &why),
+        Mismatch::Value(why) => Mismatch::Value(place.to_owned() + &why),
+        Mismatch::Missing(why) => Mismatch::Missing(place.to_owned() + &why),
+        Mismatch::Cell { place: inner, value, counted, at, to } => {
+            Mismatch::Cell { place: place.to_owned() + &inner, value, counted, at, to }
+        }
     }
 }
 

@@ -17,14 +17,13 @@ use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList};
 
-use self::conform::{Misfit, conformed, nulls};
-use self::objects::{Cell, Cells, is_text, mapped, present};
-use super::args::{self, ColumnsArg, DtypeArg, Items, NullsArg, OrderArg, PhysicalArg};
+use self::conform::{Mismatch, conformed, nulls};
+use self::objects::{Cell, PyCells, is_text, mapped, present};
+use super::args::Items;
 use super::array::PyArray;
 use super::batches::errors::{not_opened, refused};
-use super::batches::forms::{FormsArg, batch_options, into_python};
+use super::batches::forms::{BatchOptionsArg, into_python};
 use super::describe::{described, type_name};
-use super::dlpack::request::CopyArg;
 use super::errors::Wishes;
 use super::expected::listed;
 use super::field::PyField;
@@ -40,12 +39,12 @@ use crate::{Error, alloc};
 pub(super) struct PyEncoder {
     encoder: Encoder,
     /// Of each column what a request is made to be: that of training, of categories that of the values.
-    columns: Vec<Column>,
+    columns: Vec<TrainedColumn>,
     labels: usize,
     wishes: Wishes,
 }
 
-struct Column {
+struct TrainedColumn {
     field: FieldRef,
     /// Whether rows may lack it, which are null there.
     may_lack: bool,
@@ -57,20 +56,12 @@ type Found = (ArrayRef, FieldRef);
 
 #[pymethods]
 impl PyEncoder {
-    /// schema: of the columns in training. may_lack: names of those that requests may lack.
+    /// schema: of the columns in training. options: what they become. may_lack: names of those that requests may lack.
     #[new]
-    #[pyo3(signature = (schema, /, *, columns, labels, as_matrix, dtype, nulls, copy, physical, forms, may_lack))]
-    #[expect(clippy::too_many_arguments, reason = "keywords")]
+    #[pyo3(signature = (schema, options, /, may_lack))]
     fn new(
         schema: &Bound<'_, PyAny>,
-        columns: Option<ColumnsArg>,
-        labels: Items<String>,
-        as_matrix: bool,
-        dtype: Option<DtypeArg>,
-        nulls: NullsArg,
-        copy: Option<CopyArg>,
-        physical: PhysicalArg,
-        forms: Option<FormsArg>,
+        options: BatchOptionsArg,
         may_lack: Items<String>,
     ) -> PyResult<Self> {
         let field = source::field(schema, None)?;
@@ -78,8 +69,7 @@ impl PyEncoder {
             return Err(PyTypeError::new_err("schema must be one of a table"));
         };
         let schema = Schema::new_with_metadata(fields.clone(), field.metadata().clone());
-        let export = args::export_options(copy, nulls, dtype, OrderArg::default(), physical);
-        let options = batch_options(export, as_matrix, columns, labels, forms);
+        let options = options.0;
         let encoder = Encoder::try_new(&schema, &options);
         let encoder = encoder.map_err(|error| not_opened(error, &options))?;
         let coded = options.column_options.iter();
@@ -89,7 +79,7 @@ impl PyEncoder {
         let column = |field: &FieldRef| {
             let is_coded = coded.contains(field.name().as_str());
             let values = if is_coded { of_values(field) } else { Arc::clone(field) };
-            Column { may_lack: may_lack.contains(field.name()), is_coded, field: values }
+            TrainedColumn { may_lack: may_lack.contains(field.name()), is_coded, field: values }
         };
         let columns: Vec<_> = encoder.schema().fields().iter().map(column).collect();
         let (labels, wishes) = (options.labels.len(), Wishes::of(&options));
@@ -121,7 +111,7 @@ impl PyEncoder {
     }
 }
 
-impl Column {
+impl TrainedColumn {
     fn conformed(&self, array: &ArrayRef, field: &FieldRef) -> PyResult<Found> {
         let is_found_as_it_is = |of: &DataType| match of {
             DataType::Dictionary(_, values) => **values == *self.field.data_type(),
@@ -134,13 +124,13 @@ impl Column {
             ));
         }
         let made = conformed(array, field, &self.field);
-        let made = made.map_err(|misfit| misfit.of_column(self.field.name()))?;
+        let made = made.map_err(|mismatch| mismatch.of_column(self.field.name()))?;
         Ok((made, Arc::clone(&self.field)))
     }
 
     fn nulls(&self, rows: usize) -> PyResult<Found> {
         let made = nulls(self.field.data_type(), rows);
-        let made = made.map_err(|misfit: Misfit| misfit.of_column(self.field.name()))?;
+        let made = made.map_err(|mismatch: Mismatch| mismatch.of_column(self.field.name()))?;
         Ok((made, Arc::clone(&self.field)))
     }
 }
@@ -177,7 +167,7 @@ fn heads(path: &str) -> Vec<String> {
 }
 
 /// Rows that are Arrow data.
-fn of_table(rows: &Bound<'_, PyAny>, wanted: &[Column]) -> PyResult<(Vec<Found>, usize)> {
+fn of_table(rows: &Bound<'_, PyAny>, wanted: &[TrainedColumn]) -> PyResult<(Vec<Found>, usize)> {
     let py = rows.py();
     // Other columns may be of any types, also of those that Arrow has not.
     let names: Option<Vec<String>> = names_of(rows).unwrap_or_default().map(|own| {
@@ -256,7 +246,7 @@ fn at_path(table: &StructArray, path: &str) -> PyResult<Option<Found>> {
 fn of_rows<'py>(
     py: Python<'py>,
     rows: &[Bound<'py, PyAny>],
-    wanted: &[Column],
+    wanted: &[TrainedColumn],
 ) -> PyResult<(Vec<Found>, usize)> {
     let mut found = Vec::with_capacity(wanted.len());
     for column in wanted {
@@ -270,7 +260,7 @@ fn of_rows<'py>(
             }
         }
         let place = |at: usize| format!("row {at}, column {name:?}: ");
-        let array = Cells { cells: &cells, place: &place }.array(py, &column.field)?;
+        let array = PyCells { cells: &cells, place: &place }.array(py, &column.field)?;
         found.push((array, Arc::clone(&column.field)));
     }
     Ok((found, rows.len()))
@@ -292,7 +282,10 @@ fn at_keys<'py>(row: &Bound<'py, PyAny>, path: &str) -> PyResult<Option<Bound<'p
 }
 
 /// Columns by their names: Arrow data, tensors, or lists of Python's objects.
-fn of_columns(columns: &Bound<'_, PyDict>, wanted: &[Column]) -> PyResult<(Vec<Found>, usize)> {
+fn of_columns(
+    columns: &Bound<'_, PyDict>,
+    wanted: &[TrainedColumn],
+) -> PyResult<(Vec<Found>, usize)> {
     let py = columns.py();
     let (mut found, mut missing) = (Vec::with_capacity(wanted.len()), Vec::new());
     let mut rows: Option<(String, usize)> = None;
@@ -351,7 +344,7 @@ fn of_column<'py>(
     py: Python<'py>,
     values: &Bound<'py, PyAny>,
     path: Option<&str>,
-    column: &Column,
+    column: &TrainedColumn,
 ) -> PyResult<Found> {
     let name = column.field.name();
     let of_cells = |items: Vec<Bound<'py, PyAny>>| -> PyResult<Found> {
@@ -367,7 +360,7 @@ fn of_column<'py>(
             cells.push(cell.and_then(present));
         }
         let place = |at: usize| format!("row {at}, column {name:?}: ");
-        let array = Cells { cells: &cells, place: &place }.array(py, &column.field)?;
+        let array = PyCells { cells: &cells, place: &place }.array(py, &column.field)?;
         Ok((array, Arc::clone(&column.field)))
     };
     if let Some(items) = listed(values)? {
@@ -440,6 +433,6 @@ pub(super) fn _words(
     };
     let cells: Vec<Cell<'_>> = words.iter().map(|word| Some(word).filter(is_of_width)).collect();
     let place = |at: usize| format!("word {at} of column {name:?}: ");
-    let array = Cells { cells: &cells, place: &place }.array(words.py(), &field)?;
+    let array = PyCells { cells: &cells, place: &place }.array(words.py(), &field)?;
     Ok(PyArray::try_new(array, Arc::new(Field::clone(&field).with_nullable(true)))?)
 }

@@ -32,13 +32,13 @@ use crate::{alloc, chunks::checked};
 pub(super) type Cell<'py> = Option<Bound<'py, PyAny>>;
 
 /// The values of one column, of which row is asked for in errors.
-pub(super) struct Cells<'a, 'py> {
+pub(super) struct PyCells<'a, 'py> {
     pub(super) cells: &'a [Cell<'py>],
     /// What precedes the problem in a message, for the cell of this number.
     pub(super) place: &'a dyn Fn(usize) -> String,
 }
 
-impl<'py> Cells<'_, 'py> {
+impl<'py> PyCells<'_, 'py> {
     /// The column as an array of the field's type.
     pub(super) fn array(&self, py: Python<'py>, field: &Field) -> PyResult<ArrayRef> {
         let storage = field.data_type();
@@ -318,7 +318,7 @@ impl<'py> Cells<'_, 'py> {
             let first = usize::try_from(ends[row]).unwrap_or(0);
             format!("{}item {}: ", (self.place)(row), at - first)
         };
-        let values = Cells { cells: &all, place: &place }.array(py, item)?;
+        let values = PyCells { cells: &all, place: &place }.array(py, item)?;
         let large = DataType::LargeList(Arc::clone(item));
         let offsets = vec![Buffer::from_slice_ref(&ends)];
         let made = self.made(&large, nulls, offsets, vec![values.to_data()])?;
@@ -348,7 +348,7 @@ impl<'py> Cells<'_, 'py> {
             let row = at / size.max(1);
             format!("{}item {}: ", (self.place)(row), at - row * size)
         };
-        let values = Cells { cells: &all, place: &place }.array(py, item)?;
+        let values = PyCells { cells: &all, place: &place }.array(py, item)?;
         self.made(storage, nulls, Vec::new(), vec![values.to_data()])
     }
 
@@ -371,7 +371,7 @@ impl<'py> Cells<'_, 'py> {
                 Err(_) => Err(Misread::Type),
             })?;
             let place = |at: usize| format!("{}key {name:?}: ", (self.place)(at));
-            columns.push(Cells { cells: &cells, place: &place }.array(py, field)?.to_data());
+            columns.push(PyCells { cells: &cells, place: &place }.array(py, field)?.to_data());
         }
         self.made(storage, self.nulls(), Vec::new(), columns)
     }
