@@ -9,6 +9,7 @@ use pyo3::{
     prelude::*,
 };
 
+use super::advice::Expected;
 use super::args::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, TypeArg};
 use super::array::PyArray;
 use super::data::{self, Data};
@@ -16,7 +17,6 @@ use super::dlpack::consume::{Wanted, still_to_copy, take, take_by, take_mask};
 use super::dlpack::request::{CopyArg, DeviceArg};
 use super::dlpack::{exchange, method};
 use super::errors::Asked;
-use super::expected::Expected;
 use super::field::{PyField, type_with_extension};
 use super::numpy::convert;
 use super::preview::preview;

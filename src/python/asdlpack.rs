@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use pyo3::{intern, prelude::*, types::PyCapsule};
 
+use super::advice::Expected;
 use super::data::Data;
 use super::dlpack::request::CopyArg;
 use super::errors::Asked;
-use super::expected::Expected;
-use super::numpy::{array_interface, buffer_import, hidden};
+use super::numpy::{array_interface, buffer_import, refusal};
 use super::protocols::{attribute, has_buffer, is_arrow};
 use super::runtime::RecursionGuard;
 use super::runtime::unlocked;
@@ -68,7 +68,7 @@ pub(super) fn asdlpack<'py>(
     if has_dlpack || obj.is_instance_of::<PyCapsule>() {
         return Bound::new(py, PyTensor::from_dlpack(obj, None, copy)?);
     }
-    hidden::refuse(obj)?;
+    refusal::refuse(obj)?;
     let tensor = if let Some(interface) = interface {
         array_interface::tensor(obj, &interface)?
     } else if let Some(interface) = attribute(obj, intern!(py, "__cuda_array_interface__"))? {

@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use pyo3::{intern, prelude::*};
 
+use super::advice::{Expected, is_a_table, listed, of_dtype};
 use super::args::{AskedType, NamesArg, SideArg, TypeArg, pointless};
 use super::array::PyArray;
 use super::arrow::casts;
@@ -15,7 +16,6 @@ use super::describe::{described, type_name, wrong};
 use super::dlpack::consume;
 use super::dlpack::request::CopyArg;
 use super::errors::placed;
-use super::expected::{Expected, is_a_table, listed, of_dtype};
 use super::named_tuples::NamedRows;
 use super::protocols::is_arrow;
 use super::runtime::unlocked;

@@ -44,11 +44,12 @@
 //   which protocols an object supports; `out` is memory of the caller's for a result.
 // - `arrow` speaks Arrow's C interfaces, `dlpack` the protocol of that name, `numpy` the buffer protocol and the array
 //   interfaces; `batches` are the batches of a stream, as Python has them, and `encoder` makes one of the rows of a request.
-// - `args`, `index` and `dtype` read arguments, which `describe` has words for; `errors` has the exceptions, `expected` what
+// - `args`, `index` and `dtype` read arguments, which `describe` has words for; `errors` has the exceptions, `advice` what
 //   to do with objects of the wrong kind; `runtime` knows the interpreter; `preview`, `pickle` and `framework` show, pickle,
 //   and hand to other libraries.
 // - `rust_api` and `pyo3_arrow` are for other extensions.
 
+mod advice;
 mod args;
 mod array;
 mod array_methods;
@@ -62,7 +63,6 @@ mod dlpack;
 mod dtype;
 mod encoder;
 mod errors;
-mod expected;
 mod field;
 mod frame;
 mod framework;
@@ -137,8 +137,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<batches::PyBatches>()?;
     module.add_class::<encoder::PyEncoder>()?;
     module.add_function(wrap_pyfunction!(encoder::_words, module)?)?;
-    module.add_function(wrap_pyfunction!(encoder::described::_members, module)?)?;
-    module.add_function(wrap_pyfunction!(encoder::described::_schema_of, module)?)?;
+    module.add_function(wrap_pyfunction!(encoder::schema::_members, module)?)?;
+    module.add_function(wrap_pyfunction!(encoder::schema::_schema_of, module)?)?;
     module.add_class::<batches::categories::PyCategories>()?;
     module.add_function(wrap_pyfunction!(batches::categories::_categories, module)?)?;
     module.add_class::<read_once::Reading>()?;

@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use super::advice::Expected;
 use super::args::{
     self, ColumnsArg, DtypeArg, LengthArg, NullsArg, OrderArg, PadArg, PhysicalArg, RaggedArg,
     TypeArg,
@@ -9,7 +10,6 @@ use super::args::{
 use super::array::PyArray;
 use super::data::Data;
 use super::dlpack::request::{CopyArg, DeviceArg};
-use super::expected::Expected;
 use super::protocols::{is_arrow, is_tensor};
 use super::{data, read_once};
 use crate::{ExportOptions, Order, Plan, Step};

@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyNotImplementedError, PyOverflowError, PyTypeError, PyVa
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{intern, prelude::*};
 
+use super::advice::Expected;
 use super::array::PyArray;
 use super::arrow::capsule::{Pair, moved, table_schema_of};
 use super::arrow::imported::Imported;
@@ -14,7 +15,6 @@ use super::arrow::stream::{Stream, drained};
 use super::arrow::structs::ArrowArrayStream;
 use super::describe::{described, type_name};
 use super::errors::unsupported;
-use super::expected::Expected;
 use super::protocols::{attribute, class_has, methods};
 use super::read_once::Reading;
 use super::runtime::RecursionGuard;

@@ -8,7 +8,7 @@ use super::structs::{Checked, fenced};
 use crate::chunks::{everything, footprint, reserve};
 
 /// A snapshot, which no other code can change while arrow's kernels read it.
-pub(in crate::python) fn settled(array: &ArrayRef) -> Checked<ArrayRef> {
+pub(in crate::python) fn snapshot(array: &ArrayRef) -> Checked<ArrayRef> {
     everything(array).map_err(|error| error.to_string())
 }
 

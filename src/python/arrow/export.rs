@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, StructArray, cast::AsArray, make_array};
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 
-use super::casts::{self, bytes_of_cast, cast, check_memory, is_leaf, settled, there_and_back};
+use super::casts::{self, bytes_of_cast, cast, check_memory, is_leaf, snapshot, there_and_back};
 use super::structs::{ArrowArray, ArrowSchema, Checked, Structure, fenced};
 use crate::{arrow_types::item_of, extension::Extension};
 
@@ -143,12 +143,12 @@ fn handed_out(array: &ArrayRef, wanted: &DataType, in_table: bool) -> Checked<Ar
             fenced(|| Ok(make_array(relabelled.build()?))).map_err(refuse)
         }
         (DataType::Dictionary(_, values), _) if is_leaf(values) && is_leaf(wanted) => {
-            let array = settled(array).map_err(refuse)?;
+            let array = snapshot(array).map_err(refuse)?;
             check_memory(bytes_of_cast(&array, values), array.len()).map_err(refuse)?;
             leaf(&cast(&array, values).map_err(refuse)?, wanted).map_err(refuse)
         }
         _ if is_leaf(stored) && is_leaf(wanted) => {
-            leaf(&settled(array).map_err(refuse)?, wanted).map_err(refuse)
+            leaf(&snapshot(array).map_err(refuse)?, wanted).map_err(refuse)
         }
         _ if is_renamed(stored, wanted) => cast(array, wanted).map_err(refuse),
         _ => Err(refuse(match way_out(stored, wanted, in_table) {

@@ -7,12 +7,12 @@ use pyo3::{intern, prelude::*};
 use super::request::{DlDeviceArg, Request};
 use super::{capsule, exchange, request, vectorcall};
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
+use crate::python::advice::{Expected, of_dtype, of_elements, of_layout};
 use crate::python::array::PyArray;
 use crate::python::data::Data;
 use crate::python::describe::{described, type_name};
 use crate::python::errors::placed;
-use crate::python::expected::{Expected, of_dtype, of_elements, of_layout};
-use crate::python::numpy::hidden;
+use crate::python::numpy::refusal;
 use crate::python::protocols::{attribute, is_arrow};
 use crate::python::runtime::{RecursionGuard, call, unlocked};
 use crate::python::tensor::PyTensor;
@@ -151,7 +151,7 @@ impl Wanted {
         if let Ok(capsule) = x.cast::<PyCapsule>() {
             return self.fulfil(x.py(), capsule::take(capsule), false);
         }
-        hidden::refuse(x)?;
+        refusal::refuse(x)?;
         let Self { copy, device: dl_device, .. } = self;
         let max_version = Some(DLPackVersion::CURRENT);
         let answer = ask(x, Request { stream: None, max_version, dl_device, copy });

@@ -13,7 +13,7 @@ use crate::arrow_types::item_of;
 use crate::chunks::{checked, footprint, reserve};
 use crate::extension::Extension;
 use crate::python::arrow::casts::{
-    self, bytes_of_cast, cast, check_memory, settled, there_and_back,
+    self, bytes_of_cast, cast, check_memory, snapshot, there_and_back,
 };
 use crate::python::field::type_with_extension;
 use crate::python::preview::preview;
@@ -88,7 +88,7 @@ pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Confo
         _ if is_widened_float(from, to) => cast(array, to).map_err(Mismatch::Value),
         _ if is_one_kind(from, to) => leaf(array, to),
         (DataType::Struct(fields), DataType::Struct(wanted)) => {
-            let rows = settled(array).map_err(Mismatch::Value)?;
+            let rows = snapshot(array).map_err(Mismatch::Value)?;
             let rows = rows.as_struct();
             let columns = wanted.iter().map(|field| {
                 let Some(at) = fields.iter().position(|own| own.name() == field.name()) else {
@@ -115,7 +115,7 @@ pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Confo
 
 /// The values of a dictionary, or of runs.
 fn decoded(array: &ArrayRef, values: &DataType) -> Conformed {
-    let array = settled(array).map_err(Mismatch::Value)?;
+    let array = snapshot(array).map_err(Mismatch::Value)?;
     check_memory(bytes_of_cast(&array, values), array.len()).map_err(Mismatch::Value)?;
     cast(&array, values).map_err(Mismatch::Value)
 }
@@ -123,7 +123,7 @@ fn decoded(array: &ArrayRef, values: &DataType) -> Conformed {
 /// Lists of any layout.
 fn lists(array: &ArrayRef, item: &FieldRef, wanted: &FieldRef, to: &DataType) -> Conformed {
     let failed = |error: Error| Mismatch::Value(error.to_string());
-    let data = settled(array).map_err(Mismatch::Value)?.to_data();
+    let data = snapshot(array).map_err(Mismatch::Value)?.to_data();
     let child = make_array(data.child_data()[0].clone());
     let child = conformed(&child, item, wanted).map_err(|mut mismatch| {
         if let Mismatch::Cell { counted, .. } = &mut mismatch {
@@ -158,7 +158,7 @@ pub(super) fn check_layout(rows: &ArrayRef, to: &DataType) -> Result<(), Error> 
 
 /// Values without children. One that comes back different from a cast there and back is an error.
 fn leaf(array: &ArrayRef, to: &DataType) -> Conformed {
-    let array = settled(array).map_err(Mismatch::Value)?;
+    let array = snapshot(array).map_err(Mismatch::Value)?;
     there_and_back(&array, to).map_err(|_| {
         let row = (0..array.len()).find(|&row| there_and_back(&array.slice(row, 1), to).is_err());
         match row {

@@ -1,11 +1,11 @@
 //! What `Encoder` of the Python package calls: rows of a request as what a batch of training is.
 //!
 //! - `conform` makes Arrow columns of a request those of training, `objects` Python's objects, such as those of JSON.
-//! - `described` has the schema of training as texts and numbers, and back.
+//! - `schema` has the schema of training as texts and numbers, and back.
 
 mod conform;
-pub(super) mod described;
 mod objects;
+pub(super) mod schema;
 
 use std::collections::HashSet;
 use std::iter;
@@ -19,13 +19,13 @@ use pyo3::types::{PyDict, PyInt, PyList};
 
 use self::conform::{Mismatch, conformed, nulls};
 use self::objects::{Cell, PyCells, is_text, mapped, present};
+use super::advice::listed;
 use super::args::Items;
 use super::array::PyArray;
 use super::batches::errors::{not_opened, refused};
 use super::batches::forms::{BatchOptionsArg, into_python};
 use super::describe::{described, type_name};
 use super::errors::Wishes;
-use super::expected::listed;
 use super::field::PyField;
 use super::runtime::unlocked;
 use super::source;

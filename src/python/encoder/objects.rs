@@ -22,10 +22,10 @@ use pyo3::{intern, prelude::*};
 
 use super::conform::check_layout;
 use crate::extension::Extension;
+use crate::python::advice::is_null;
 use crate::python::arrow::casts::cast;
 use crate::python::describe::{described, type_name};
 use crate::python::errors::placed;
-use crate::python::expected::is_null;
 use crate::{alloc, chunks::checked};
 
 /// A value of a column, or `None` for a null.

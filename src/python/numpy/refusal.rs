@@ -4,10 +4,10 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
+use crate::python::advice::{OF_MASKED, of_dtype};
 use crate::python::describe::type_name;
 use crate::python::dlpack::exchange::{is_builtin, unless_it_raises};
 use crate::python::errors::unsupported;
-use crate::python::expected::{OF_MASKED, of_dtype};
 
 /// An error if the object has an attribute by which a library marks such values.
 ///

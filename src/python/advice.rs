@@ -217,7 +217,7 @@ fn of_some_arrow(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
             "item {index} is {kind}, one column, and others are tables: pyarrow.table({{\"x\": x[{index}]}}) makes a \
              table of it"
         )),
-        (has_tables, ..) => Some(joined(&items, has_tables.is_some())?.to_owned()),
+        (has_tables, ..) => Some(way_to_join(&items, has_tables.is_some())?.to_owned()),
     })
 }
 
@@ -238,7 +238,7 @@ pub(super) fn listed<'py>(
 }
 
 /// How to join several tables, or several columns, by the libraries that they are of.
-fn joined(items: &[Bound<'_, PyAny>], are_tables: bool) -> PyResult<&'static str> {
+fn way_to_join(items: &[Bound<'_, PyAny>], are_tables: bool) -> PyResult<&'static str> {
     let mut of: Vec<(String, String)> = Vec::new();
     for item in items {
         let module = item.get_type().module()?.to_string();
@@ -318,7 +318,7 @@ impl ItemKinds {
     }
 
     /// What makes Arrow data of the values that `x` names; `None` where pyarrow does.
-    fn made(self, x: &str, has_none: bool) -> Option<String> {
+    fn way_to_make(self, x: &str, has_none: bool) -> Option<String> {
         Some(match self {
             Self::OneKind => return None,
             Self::Unsigned => format!("pyarrow.array({x}, \"uint64\")"),
@@ -398,7 +398,7 @@ fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, &'
         ));
     }
     let values = ItemKinds::of(items)?;
-    let made = values.made(x, has_none);
+    let made = values.way_to_make(x, has_none);
     let plain = || format!("pyarrow.array({x}{of_pandas})");
     Ok(made.or_else(|| (!of_pandas.is_empty()).then(plain)).map(|made| (made, values.told())))
 }
@@ -423,7 +423,7 @@ fn of_objects(object: &Bound<'_, PyAny>, is_tensor: bool) -> PyResult<Option<Str
         None if !is_tensor && is_number(object)? => {
             let made = match ItemKinds::of(std::slice::from_ref(object))? {
                 ItemKinds::Rounded => Some("pyarrow.array([float(x)])".to_owned()),
-                values => values.made("[x]", false),
+                values => values.way_to_make("[x]", false),
             };
             made.map(|made| (made, "an array of one value"))
         }
