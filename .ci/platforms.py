@@ -9,6 +9,7 @@ what is left out for it below; the tests that it skips are in python/tests/skipp
 an error. Counts and times are in docs/development/wheels.md.
 """
 
+import json
 import os
 import re
 import shutil
@@ -93,6 +94,19 @@ def site(folder: Path, platform: str, wheel: Path) -> Path:
     return folder / "site"
 
 
+def doctor(python: list[object], **variables: str) -> None:
+    """What a user there sees first: NumPy and pyarrow exchange data without a copy, both ways."""
+    must(*python, "-m", "arrow_dlpack", "numpy", "pyarrow", **variables)
+    command = [*map(str, python), "-m", "arrow_dlpack", "--json", "numpy", "pyarrow"]
+    environment = os.environ | variables
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
+    found = json.loads(done.stdout)
+    states = {name: library["state"] for name, library in found["libraries"].items()}
+    outcomes = {exchange["outcome"] for exchange in found["exchanges"]}
+    if set(states.values()) != {"installed"} or outcomes != {"zero-copy"}:
+        sys.exit(f"platforms: the doctor found {states} and {outcomes}")
+
+
 def suite(name: str, python: list[object], files: str, **variables: str) -> None:
     """Runs it, and compares what was skipped; counts, skips and minutes are printed and kept."""
     report = HERE / name / "report.xml"
@@ -173,6 +187,7 @@ def windows() -> None:
         "WINEDEBUG": "-all",
         "PYTHONPATH": f"Z:{path}",
     }
+    doctor(["wine", python], **variables)
     suite("windows", ["wine", python], CORE + MORE, **variables)
 
 
@@ -227,6 +242,7 @@ def aarch64() -> None:
     if not python.exists():
         unpack_aarch64(folder)
     path = site(folder, "aarch64-manylinux_2_28", wheel_of("linux-aarch64"))
+    doctor([python], PYTHONPATH=str(path))
     suite("aarch64", [python], CORE, PYTHONPATH=str(path))
 
 
