@@ -9,9 +9,10 @@ use pyo3::{intern, prelude::*};
 
 use super::describe::type_name;
 use super::errors::missing_protocol;
+use super::named_tuples::NamedRows;
 use super::protocols::{has_buffer, is_arrow};
 use super::runtime::loaded_module;
-use crate::{Error, alloc};
+use crate::{Error, alloc, export::Side};
 
 /// What a function accepts.
 #[derive(Clone, Copy, PartialEq)]
@@ -55,7 +56,7 @@ impl Expected {
             return Some(way_out);
         }
         if let Ok(Some(way_out)) = of_rows(object) {
-            return Some(way_out.to_owned());
+            return Some(way_out);
         }
         if let Ok(Some(way_out)) = of_some_arrow(object) {
             return Some(way_out);
@@ -489,32 +490,19 @@ fn of_columns(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
 }
 
 /// The way back from the named tuples of tensors that stand for rows of different lengths.
-fn of_rows(object: &Bound<'_, PyAny>) -> WayOut {
-    if !object.is_instance_of::<PyTuple>() || !object.hasattr("_fields")? {
-        return Ok(None);
-    }
-    let is_left = object.get_type().name()?.to_string().contains("Left");
-    Ok(match (object.hasattr("offsets")?, object.hasattr("lengths")?, object.hasattr("mask")?) {
-        (true, _, false) => {
-            Some("from_ragged(*x) makes a column of lists of it, for pyarrow.table")
-        }
-        (true, _, true) => Some(
-            "from_ragged(x.values, x.offsets, mask=x.mask) makes a column of lists of it, for pyarrow.table",
-        ),
-        (_, true, false) if is_left => {
-            Some("from_padded(*x, side=\"left\") makes a column of lists of it, for pyarrow.table")
-        }
-        (_, true, true) if is_left => Some(
-            "from_padded(x.values, x.lengths, mask=x.mask, side=\"left\") makes a column of lists of it, for pyarrow.table",
-        ),
-        (_, true, false) => {
-            Some("from_padded(*x) makes a column of lists of it, for pyarrow.table")
-        }
-        (_, true, true) => Some(
-            "from_padded(x.values, x.lengths, mask=x.mask) makes a column of lists of it, for pyarrow.table",
-        ),
-        _ => None,
-    })
+fn of_rows(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let Some(NamedRows { side, mask, .. }) = NamedRows::of(object)? else { return Ok(None) };
+    let (call, bounds, side) = match side {
+        None => ("from_ragged", "offsets", ""),
+        Some(Side::Right) => ("from_padded", "lengths", ""),
+        Some(Side::Left) => ("from_padded", "lengths", ", side=\"left\""),
+    };
+    let parts = match mask {
+        None => "*x".to_owned(),
+        Some(_) => format!("x.values, x.{bounds}, mask=x.mask"),
+    };
+    let made = format!("{call}({parts}{side}) makes a column of lists of it, for pyarrow.table");
+    Ok(Some(made))
 }
 
 /// What makes Arrow data of a masked array of NumPy's, of numbers.
