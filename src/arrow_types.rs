@@ -101,6 +101,13 @@ pub(crate) fn is_ragged(data_type: &DataType) -> bool {
     is_list(data_type) || data_type.is_string() || (data_type.is_binary() && !is_fixed)
 }
 
+/// The number of values that keys of a type can number.
+pub(crate) fn most(keys: &DataType) -> usize {
+    let bits = 8 * keys.primitive_width().unwrap_or(8) - usize::from(keys.is_signed_integer());
+    let most = u32::try_from(bits).ok().and_then(|bits| 1_usize.checked_shl(bits));
+    most.unwrap_or(usize::MAX)
+}
+
 /// Panics: arrow-rs refused an array that this crate has checked, which is a bug here.
 pub(crate) fn impossible<T>(error: ArrowError) -> T {
     unreachable!("prepared for Arrow, which says: {error}")

@@ -84,7 +84,7 @@ class Array:
 
     Array(obj) takes any object with __arrow_c_array__ or __arrow_c_stream__ (pyarrow, polars, DuckDB,
     nanoarrow, ...) without copying, with two exceptions: the chunks of a stream are concatenated if
-    there are several, and buffers that are not aligned to their values are moved. copy=False refuses those.
+    there are several, and buffers of values that are not aligned are moved. copy=False refuses those.
     copy=True copies everything, values, offsets and texts, and checks the copy: for data that other code might
     still write to.
     Array.from_dlpack(x) takes a tensor.
@@ -763,7 +763,8 @@ def explain(
     with copy, type, device and mask. The result is a Tensor: there are no framework, writable and threads. A conversion
     with framework="torch" or "jax" copies everything, unless writable=False; copy=True explains that copy.
 
-    It raises what the conversion would raise, except errors for values that do not fit the dtype. An object that
+    It raises what the conversion would raise, except errors for values that do not fit the dtype, and
+    for nulls of a mask in a field that is not nullable. An object that
     can be read only once, such as a reader, is refused, because explain would consume it; a capsule is used up.
     Copies that the other library makes while it exports, as polars does for categoricals, are not counted.
 
@@ -934,6 +935,9 @@ class _Batches(Iterator[Any]):
     def dictionaries(self) -> dict[str, Array]:
         """The dictionary of each dictionary column, by the column's name: an Array of all values read so far. Later
         values are appended."""
+    @property
+    def _whole(self) -> int | None:
+        """How many of these batches a source that does not fail has too, once one was made that an error cut."""
     def __next__(self) -> Any: ...
     def close(self) -> None:
         """Stops the reader and releases the source; there are no more batches."""

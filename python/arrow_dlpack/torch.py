@@ -544,10 +544,10 @@ class EpochLoader(DataLoader[Any]):  # type: ignore[misc]  # Any to mypy
         batches: Iterator[Any] = super().__iter__()
         state = loader._progress.loaded
         loader._advance(epoch)
-        return _counted(loader, batches, state)
+        return _counted(loader, batches, state, epoch)
 
 
-def _counted(loader: Loader[Any], batches: Iterator[Any], state: Any) -> Iterator[Any]:
+def _counted(loader: Loader[Any], batches: Iterator[Any], state: Any, epoch: int) -> Iterator[Any]:
     """The batches, while the loader knows that workers make them.
 
     state: from which they go on. The loader takes it again if none of them comes.
@@ -555,6 +555,9 @@ def _counted(loader: Loader[Any], batches: Iterator[Any], state: Any) -> Iterato
     loader._elsewhere += 1
     try:
         yield from _tried(batches, lambda: loader._progress.take_back(state))
+    except GeneratorExit:
+        loader._progress.cut(epoch)
+        raise
     finally:
         loader._elsewhere -= 1
 

@@ -353,3 +353,16 @@ def run(code):
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_loader_whose_workers_were_left_early_has_no_state(tmp_path):
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x": range(160)}), path, row_group_size=20)
+    loader = Loader(path, batch_size=8)
+    batches = iter(loader.torch(num_workers=1))
+    next(batches)
+    del batches
+    with pytest.raises(TypeError, match="an epoch that was left early"):
+        loader.state_dict()
+    loader.set_epoch(1)
+    assert loader.state_dict()["epoch"] == 1

@@ -1,9 +1,12 @@
 """Dictionaries, whose codes are nothing alone."""
 
+import copy
+import pickle
+
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_dlpack import explain, to_tensor, to_tensor_dict
+from arrow_dlpack import Array, AsArrow, explain, iter_batches, to_tensor, to_tensor_dict
 from descriptions import described, leaf_address
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,3 +91,25 @@ def test_more_words_than_codes_are_an_error_and_no_other_words():
     tensors = [to_tensor(chunk, physical=True, copy=False) for chunk in chunks]
     assert decoded(tensors[1]) == list(range(100, 200))
     assert described(tensors[0]).address == leaf_address(chunks[0].indices)
+
+
+def test_values_that_no_key_numbers_do_not_matter():
+    own = pa.DictionaryArray.from_arrays(
+        pa.array([0, 127], pa.int8()), pa.array([str(at) for at in range(129)])
+    )
+    chunks = pa.chunked_array([own, own])
+    values = ["0", "127"] * 2
+    assert pa.array(Array(chunks)).to_pylist() == values
+    for copied in pickle.loads(pickle.dumps(Array(own))), copy.deepcopy(Array(own)):
+        assert pa.array(copied).to_pylist() == values[:2]
+    table = pa.table({"x": chunks})
+    wishes = {"batch_size": 3, "columns": {"x": AsArrow()}}
+    batches = [pa.array(batch["x"]).to_pylist() for batch in iter_batches(table, **wishes)]
+    assert batches == [values[:3], values[3:]]
+
+
+def test_the_order_of_a_dictionary_is_that_which_was_asked_for():
+    own = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1], pa.int8()), pa.array(["a", "b"]), ordered=True
+    )
+    assert pa.array(Array(own), type=own.type).equals(own)

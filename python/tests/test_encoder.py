@@ -21,7 +21,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
-from arrow_dlpack import AsArrow, Cast, Categories, Dense, Encoder, Loader, Mix, Pad
+from arrow_dlpack import AsArrow, Cast, Categories, Dense, Encoder, Loader, Mix, Pad, to_tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -456,6 +456,61 @@ def test_nulls_of_pandas_among_objects_are_nulls():
     assert [made[name].tolist() for name in wishes] == [[30], [-2], [0]]
     with pytest.raises(TypeError, match=r"nan, of type float, .*: None is a null"):
         encoder([{"x": 1.5, "port": math.nan, "t": None}])
+
+
+def test_what_numpy_masks_is_null():
+    table = pa.table({"x": [1.0, 2.0], "n": [1, 2], "l": [[1.0], [2.0]]})
+    wishes = {"x": Cast("float32", nulls=-1), "n": Cast("int64", nulls=-1), "l": Pad(0, nulls=-1)}
+    encoder = Loader(table, columns=wishes, framework="numpy").encoder()
+    cells = np.ma.masked_array([5.0, 6.0], [False, True])
+    for rows in (
+        [{"x": cells[1], "n": cells[1], "l": [1.0, cells[1]]}],
+        {"x": [np.ma.masked], "n": [np.ma.masked], "l": [np.ma.masked_array([1.0, 6.0], [0, 1])]},
+    ):
+        made = encoder(rows)
+        assert [made["x"].tolist(), made["n"].tolist()] == [[-1], [-1]]
+        assert made["l"].values.tolist() == [[1, -1]]
+    with pytest.raises(TypeError, match="MaskedArray, is no value of Float64"):
+        encoder({"x": [np.ma.masked_array(5.0, True)], "n": [1], "l": [[1.0]]})
+    for wish in {"nulls": np.ma.masked}, {"pad": np.ma.masked}:
+        with pytest.raises(TypeError, match="got masked"):
+            to_tensor(pa.array([[1.0], None]), **wish)
+
+
+def test_the_index_of_a_frame_is_read_as_in_training():
+    index = pd.Index([5.0, 9.0, 7.0], name="fare")
+    for frame, name in (
+        (pd.DataFrame({"a": [1.5, 2.5, 3.5]}, index=index), "fare"),
+        (pd.DataFrame({"a": [1.5, 2.5, 3.5]}, index=[5, 9, 7]), "__index_level_0__"),
+    ):
+        encoder = Encoder(columns=[name, "a"], framework="numpy").fit(frame)
+        for rows in frame, pa.Table.from_pandas(frame):
+            assert encoder(rows)[name].tolist() == [5, 9, 7]
+        assert encoder(frame.iloc[[1]])[name].tolist() == [9]
+
+
+@pytest.mark.parametrize("own", [pa.binary(3), pa.binary_view(), pa.binary(), pa.large_binary()])
+def test_binaries_of_any_layout_are_those_of_training(own):
+    for trained in pa.binary(3), pa.binary_view(), pa.binary(), pa.large_binary():
+        table = pa.table({"x": pa.array([b"abc"], trained)})
+        encoder = Loader(table, columns={"x": AsArrow()}).encoder()
+        made = pa.array(encoder(pa.table({"x": pa.array([b"abc", None], own)}))["x"])
+        assert made.type == trained
+        assert made.to_pylist() == [b"abc", None]
+    encoder = Loader(pa.table({"x": pa.array([b"abc"], pa.binary(3))}), columns={"x": AsArrow()})
+    with pytest.raises(ValueError, match="in row 0 does not fit"):
+        encoder.encoder()(pa.table({"x": pa.array([b"abcd"], pa.binary_view())}))
+
+
+def test_what_a_column_refuses_names_it():
+    encoder = Loader(pa.table({"x": [1.0]}), framework="numpy").encoder()
+    for column in np.ma.masked_array([1.0], [True]), torch.ones(1, requires_grad=True):
+        with pytest.raises(BufferError, match='column "x": '):
+            encoder({"x": column})
+    frame = pd.DataFrame({"x": [1.0]})
+    with pytest.raises(TypeError, match="got DataFrame: pass the frame itself"):
+        encoder([frame])
+    assert encoder(frame)["x"].tolist() == [1.0]
 
 
 def test_views_under_nulls_are_not_looked_at():

@@ -1,5 +1,7 @@
 """Tensors as columns of a table, and matrices that are tables already."""
 
+from collections import ChainMap, UserDict
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -115,6 +117,25 @@ def test_columns_are_of_the_type_that_is_asked_for():
     bfloats = torch.ones(2, dtype=torch.bfloat16)
     batch = pa.record_batch(record_batch({"x": bfloats}, type="opaque", copy=False))
     assert batch.schema.types == [pa.opaque(pa.uint16(), "bfloat16", "dlpack")]
+
+
+def test_any_mapping_is_a_dict_of_columns():
+    for columns in UserDict(x=np.arange(2.0)), ChainMap({"x": np.arange(2.0)}):
+        assert pa.record_batch(record_batch(columns)).to_pydict() == {"x": [0, 1]}
+
+
+def test_an_error_of_a_producer_names_the_column():
+    with pytest.raises(pa.ArrowTypeError) as caught:
+        record_batch({"x": (pa.array([1, None]), np.array([True, False]))})
+    assert 'column "x"' in caught.value.__notes__
+
+
+@pytest.mark.parametrize(("field", "schema"), [({b"k": b"\xff"}, None), (None, {b"k": b"\xff"})])
+def test_metadata_that_is_no_text_is_named(field, schema):
+    field = pa.field("x", pa.int64(), metadata=field)
+    table = pa.table([pa.array([1])], pa.schema([field], metadata=schema))
+    with pytest.raises(ValueError, match=r"the metadata of .* is no text: leave it out"):
+        to_tensor(table)
 
 
 def test_what_can_be_no_table_is_refused():

@@ -181,7 +181,7 @@ NUMPYS = {
     "bytes": (np.array([b"a"]), "pyarrow.array(x) makes Arrow data of |S1"),
     "objects": (np.array(["a"], object), "pyarrow.array(x) makes Arrow data of object"),
     "strings": (np.array(["a"], np.dtypes.StringDType()), "pyarrow.array(x.tolist())"),
-    "fields": (np.zeros(2, "i4,f4"), "record_batch({name: x[name] for name in x.dtype.names})"),
+    "fields": (np.zeros(2, "i4,f4"), "pyarrow.table({name: x[name] for name in x.dtype.names})"),
     "other order": (np.zeros(2, ">i4"), 'x.astype(x.dtype.newbyteorder("="))'),
     "long double": (np.zeros(2, "g"), 'x.astype("float64") is a tensor'),
 }

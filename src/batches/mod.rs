@@ -50,7 +50,7 @@ mod prefetch;
 mod reader;
 mod shuffle;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::{fmt, iter::FusedIterator, slice};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
@@ -81,6 +81,8 @@ pub struct Batches {
     pub(crate) state: State,
     /// The dictionary columns.
     pub(crate) coded: Vec<Arc<Coded>>,
+    /// How many batches come before the first one that an error of the source cut; known when that is made.
+    pub(crate) whole: Arc<OnceLock<usize>>,
 }
 
 /// The state of the iteration.
@@ -98,6 +100,9 @@ pub(crate) struct Pipeline {
     /// Batches to leave out before the next one.
     skip: usize,
     converter: Converter,
+    /// Batches that were made.
+    made: usize,
+    whole: Arc<OnceLock<usize>>,
 }
 
 impl Batches {
@@ -157,8 +162,10 @@ impl Batches {
             BatchPlan::new(schema, is_table, options)?;
         let with_codes = converter.coded.iter().flatten().cloned().collect();
         let reader = Reader::new(chunks, columns, codes, read, options);
-        let pipeline = Pipeline { reader, skip: options.skip, converter };
-        Ok(Self { state: State::Reading(Box::new(pipeline)), coded: with_codes })
+        let whole = Arc::default();
+        let own = Arc::clone(&whole);
+        let pipeline = Pipeline { reader, skip: options.skip, converter, made: 0, whole: own };
+        Ok(Self { state: State::Reading(Box::new(pipeline)), coded: with_codes, whole })
     }
 
     /// Makes this many batches ahead, on a thread.
@@ -240,6 +247,10 @@ impl Pipeline {
                 }
             }
             let pieces = self.reader.next()?;
+            if self.reader.is_cut() {
+                self.whole.get_or_init(|| self.made);
+            }
+            self.made += 1;
             pieces.map(|pieces| self.converter.batch(pieces)).transpose()
         };
         fenced(next).unwrap_or_else(|panic| Err(Error::Panicked(panic)))

@@ -84,6 +84,12 @@ impl Reader {
         }
     }
 
+    /// Whether the batch that was returned last is one only because the source failed: it lacks rows, or was drawn from
+    /// fewer.
+    pub(super) fn is_cut(&self) -> bool {
+        self.options.batch_size.is_some() && matches!(self.end, Some(Err(_)))
+    }
+
     fn drawn(&mut self, pool: &mut Pool) -> Result<Option<RecordBatch>, Error> {
         if let Some(state) = self.options.resume.take() {
             let rows = self.block(Some(state.rows))?.unwrap_or_default();

@@ -20,9 +20,9 @@ use arrow_schema::{ArrowError, DataType, Fields, UnionFields, UnionMode};
 
 use super::row_ranges::{Bounds, RowItems};
 use super::snapshot::{self, Offset, not_of_rows, rebased};
-use super::{checked::checked, dictionary::most, dictionary::of_one_dictionary, footprint};
+use super::{checked::checked, dictionary::of_one_dictionary, footprint};
 use crate::alloc::{self, Fresh};
-use crate::{Error, task};
+use crate::{Error, arrow_types::most, task};
 
 /// Several chunks as one array.
 pub(crate) fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, Error> {

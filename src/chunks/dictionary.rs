@@ -15,7 +15,7 @@ use super::{
     checked::checked, distinct_values::Distinct, distinct_values::tells_apart, footprint::items,
     snapshot,
 };
-use crate::{CopyPolicy, CopyReason, Error, alloc, ffi::DLDataType};
+use crate::{CopyPolicy, CopyReason, Error, alloc, arrow_types::most, ffi::DLDataType};
 
 /// The dictionary of a stream, to which values are appended as chunks are read.
 pub(crate) struct Dictionary {
@@ -231,13 +231,6 @@ pub(crate) fn are_same(dictionaries: &[ArrayRef]) -> bool {
 
 fn is_same(one: &ArrayRef, other: &ArrayRef) -> bool {
     one.to_data().ptr_eq(&other.to_data()) || one == other
-}
-
-/// The number of values that keys of a type can number.
-pub(crate) fn most(keys: &DataType) -> usize {
-    let bits = 8 * keys.primitive_width().unwrap_or(8) - usize::from(keys.is_signed_integer());
-    let most = u32::try_from(bits).ok().and_then(|bits| 1_usize.checked_shl(bits));
-    most.unwrap_or(usize::MAX)
 }
 
 /// A dictionary column of a stream, or one of fixed-size lists of codes.

@@ -14,7 +14,7 @@ use arrow_schema::{ArrowError, DataType, UnionMode};
 
 use super::{checked::checked, footprint::item_width};
 use crate::alloc::{self, Fresh};
-use crate::{Error, task};
+use crate::{Error, arrow_types::most, task};
 
 type Copied<T> = Result<T, ArrowError>;
 
@@ -38,7 +38,7 @@ pub(crate) fn chunks(chunks: &[ArrayRef]) -> Result<Vec<ArrayRef>, Error> {
             let known = last.take().filter(|(known, _)| known.ptr_eq(values));
             let own = match known {
                 Some((_, own)) => own,
-                None => copy(values, false)?,
+                None => copy(&numbered(values, key), false)?,
             };
             last = Some((values.clone(), own.clone()));
             let keys = bytes_of(&data, key.primitive_width().unwrap_or(0))?;
@@ -111,7 +111,7 @@ fn copy(data: &ArrayData, all: bool) -> Copied<ArrayData> {
         Union(_, UnionMode::Dense) => builder.buffers(items(&[1, 4])?).child_data(children()?),
         Dictionary(key, _) => {
             let width = key.primitive_width().unwrap_or(0);
-            builder.buffers(items(&[width])?).child_data(children()?)
+            builder.buffers(items(&[width])?).add_child_data(copy(&numbered(child(0), key), all)?)
         }
         RunEndEncoded(ends, _) => {
             let runs = match ends.data_type() {
@@ -131,6 +131,14 @@ fn copy(data: &ArrayData, all: bool) -> Copied<ArrayData> {
         other => builder.buffers(items(&[item_width(other).unwrap_or(0)])?),
     };
     builder.build()
+}
+
+/// The values of a dictionary that its keys can number. arrow's kernels panic for one that has more.
+fn numbered(values: &ArrayData, keys: &DataType) -> ArrayData {
+    match most(keys) {
+        most if most < values.len() => slice(values, 0, most),
+        _ => values.clone(),
+    }
 }
 
 /// [`ArrayData::slice`], but for structs, whose children it slices in arrow-rs 59 without a reset of the offset.

@@ -441,9 +441,7 @@ pub enum Error {
         nbytes: usize,
     },
     /// Packed elements of under 8 bits have no addresses, so that strides cannot be applied.
-    #[error(
-        "cannot gather strided elements of {dtype}: packed elements of under 8 bits have no address of their own"
-    )]
+    #[error("cannot gather elements of {dtype}: packed elements of under 8 bits have no address")]
     PackedStrides {
         /// The tensor's element type.
         dtype: DLDataType,

@@ -132,9 +132,15 @@ fn has_none(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// Whether a value is None, or one of those of pandas's that stand for it.
+/// Whether a value is None, or one of those of pandas's or NumPy's that stand for it.
 pub(super) fn is_null(value: &Bound<'_, PyAny>) -> bool {
-    value.is_none() || is_null_of_pandas(value)
+    value.is_none() || is_null_of_pandas(value) || type_name(value) == "MaskedConstant"
+}
+
+/// Whether NumPy hides the value of an element: it has a number that is not meant.
+pub(super) fn is_masked(value: &Bound<'_, PyAny>) -> bool {
+    let mask = value.getattr_opt(intern!(value.py(), "mask")).ok().flatten();
+    mask.is_some_and(|mask| !mask.is_callable() && mask.is_truthy().unwrap_or(true))
 }
 
 /// Whether a value is `pandas.NA` or `pandas.NaT`, of which pyarrow makes nulls where it is told that they are pandas's.
@@ -552,12 +558,8 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
             Some(of_objects.unwrap_or_else(plain))
         }
         "T" => Some(format!("pyarrow.array({flat}.tolist()) makes Arrow data of texts")),
-        "V" if !dtype.getattr("names")?.is_none() && has_mask => Some(
-            "pyarrow.table({name: x[name] for name in x.dtype.names}) makes a table of its fields"
-                .to_owned(),
-        ),
         "V" if !dtype.getattr("names")?.is_none() => Some(
-            "record_batch({name: x[name] for name in x.dtype.names}) makes a table of its fields"
+            "pyarrow.table({name: x[name] for name in x.dtype.names}) makes a table of its fields"
                 .to_owned(),
         ),
         _ if !dtype.getattr("isnative")?.extract::<bool>()? => Some(swapped.to_owned()),

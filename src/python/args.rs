@@ -12,6 +12,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
+use super::advice::is_masked;
 use super::arrow::capsule;
 use super::arrow::schema::MAX_FIELDS;
 use super::describe::{argument, described, wrong};
@@ -57,7 +58,9 @@ pub(super) fn choice<T: Copy>(name: &str, known: &[(&str, T)], must: &str) -> Py
 
 /// A number of Python's or NumPy's; otherwise an error that begins with `must`.
 fn scalar(object: &Bound<'_, PyAny>, must: &str) -> PyResult<Number> {
-    if object.is_instance_of::<PyBool>() {
+    if is_masked(object) {
+        return Err(wrong(object, must));
+    } else if object.is_instance_of::<PyBool>() {
         return Ok(Number::Bool(object.extract()?));
     } else if object.is_instance_of::<PyInt>() {
         // A wide enough one for a message about the dtype that does not hold it.

@@ -14,7 +14,7 @@ use crate::{Error, export, tensor::Vector};
 ///
 /// Array(obj) takes any object with __arrow_c_array__ or __arrow_c_stream__ (pyarrow, polars, DuckDB,
 /// nanoarrow, ...) without copying, with two exceptions: the chunks of a stream are concatenated if
-/// there are several, and buffers that are not aligned to their values are moved. copy=False refuses those.
+/// there are several, and buffers of values that are not aligned are moved. copy=False refuses those.
 /// copy=True copies everything, values, offsets and texts, and checks the copy: for data that other code might
 /// still write to.
 /// Array.from_dlpack(x) takes a tensor.

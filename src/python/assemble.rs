@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::StructArray;
 use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError, PyValueError};
-use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple, PyType};
 use pyo3::{intern, prelude::*};
 
 use super::advice::{Expected, is_a_table, listed, of_dtype};
@@ -55,6 +55,13 @@ pub(super) fn record_batch(
 ) -> PyResult<PyArray> {
     let (names, copy) = (names.map(|names| names.0), copy.map(|copy| copy.0));
     let py = data.py();
+    let as_dict = match data.cast::<PyDict>() {
+        Err(_) if names.is_none() && is_mapping(data)? => {
+            Some(py.get_type::<PyDict>().call1((data,))?)
+        }
+        _ => None,
+    };
+    let data = as_dict.as_ref().unwrap_or(data);
     let batch = match (data.cast::<PyDict>(), names) {
         (Ok(columns), None) => {
             // A copy of the items: a producer's code may change the dict.
@@ -229,6 +236,11 @@ fn to_name(data: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
     let has_tables = items.iter().any(|item| is_a_table(item).unwrap_or(false));
     let are_tensors = first.hasattr("__dlpack__")? && !has_tables;
     Ok(are_tensors.then_some("name each of them, as {\"x\": x[0]}"))
+}
+
+/// Whether it is a mapping that is no dict, and neither a tensor nor Arrow data.
+fn is_mapping(data: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(data.cast::<PyMapping>().is_ok() && !data.hasattr("__dlpack__")? && !is_arrow(data)?)
 }
 
 fn is_text_or_number(value: &Bound<'_, PyAny>) -> bool {

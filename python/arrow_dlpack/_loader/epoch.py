@@ -254,6 +254,8 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         self._position = position
         self._is_read = False
         self._engine: _core._Batches | None = None
+        #: Batches of the epoch before the first one that the engine makes.
+        self._before = 0
         #: What makes batches again, which reads the source from its first row.
         self._again: _core._Batches | None = None
         self._ahead: Ahead | None = None
@@ -308,6 +310,7 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
                 resume=read.resume,
             )
         self._batches = Behind(self._engine, made, self._chunks) if made else self._engine
+        self._before = position.batch - made
         if read.most is not None:
             some = First(self._engine, read.most - first)
             self._batches = chain(some, islice(again(), read.skipped - first, None))
@@ -325,7 +328,7 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
             batch: Batch_co = next(self._batches)
             if self._work is not None:
                 batch = self._work(batch)
-            self._position.batch += 1
+            self._count()
             if self._chunks is not None:
                 self._position.chunks = self._chunks.popleft() if self._chunks else None
             return batch
@@ -341,6 +344,12 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
             raise
         finally:
             self._is_read = False
+
+    def _count(self) -> None:
+        """Counts a batch, unless an unbroken epoch has no such batch, which a state leaves out."""
+        whole = None if self._engine is None else self._engine._whole
+        if whole is None or self._position.batch < self._before + whole:
+            self._position.batch += 1
 
     def _close_and_raise(self, error: BaseException) -> None:
         """Raises another error, if one tells more than this."""

@@ -55,6 +55,7 @@ pub(in crate::python) fn as_requested(
         metadata.retain(|key, _| !key.starts_with("ARROW:extension:"));
     }
     let field = Field::new(field.name(), wanted.clone(), field.is_nullable());
+    let field = field.with_dict_is_ordered(requested.dict_is_ordered().unwrap_or(false));
     Ok((there, Arc::new(field.with_metadata(metadata))))
 }
 

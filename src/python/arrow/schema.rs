@@ -1,5 +1,6 @@
 //! Checks what arrow-rs takes for granted about schemas, and makes the fields that they describe.
 
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::sync::Arc;
 
@@ -66,9 +67,20 @@ fn field_at(
 fn field_of(schema: &ArrowSchema, name: &str, data_type: DataType) -> Checked<FieldRef> {
     let field = Field::new(name, data_type, schema.as_arrow_rs().nullable());
     Ok(Arc::new(match schema.has_metadata() {
-        true => field.with_metadata(fenced(|| schema.as_arrow_rs().metadata())?),
+        true => field.with_metadata(metadata_of(schema, name)?),
         false => field,
     }))
+}
+
+/// The metadata of the schema or of a field. arrow-rs takes texts only.
+pub(super) fn metadata_of(schema: &ArrowSchema, name: &str) -> Checked<HashMap<String, String>> {
+    fenced(|| schema.as_arrow_rs().metadata()).map_err(|why| {
+        let whose = if name.is_empty() { "a schema".to_owned() } else { format!("field {name:?}") };
+        format!(
+            "the metadata of {whose} is no text: leave it out, in pyarrow by x.replace_schema_metadata() and a field's \
+             with_metadata(None) ({why})"
+        )
+    })
 }
 
 /// The type of numbers of this format.

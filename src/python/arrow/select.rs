@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use arrow_schema::{FieldRef, extension::EXTENSION_TYPE_NAME_KEY};
 use pyo3::{exceptions::PyValueError, prelude::*};
 
-use super::schema::{MAX_FIELDS, field_from, struct_of};
-use super::structs::{ArrowArray, ArrowSchema, Checked, fenced};
+use super::schema::{MAX_FIELDS, field_from, metadata_of, struct_of};
+use super::structs::{ArrowArray, ArrowSchema, Checked};
 use crate::names;
 
 /// The field of a schema, for a table only with the columns of these names, if any are given; and which of the
@@ -52,7 +52,7 @@ fn columns_of(schema: &ArrowSchema) -> Checked<Option<Vec<&ArrowSchema>>> {
     }
     schema.check_metadata()?;
     // An extension type that is stored as a struct is a column, and no table.
-    if fenced(|| schema.as_arrow_rs().metadata())?.contains_key(EXTENSION_TYPE_NAME_KEY) {
+    if metadata_of(schema, "")?.contains_key(EXTENSION_TYPE_NAME_KEY) {
         return Ok(None);
     }
     schema.children()?.collect::<Checked<_>>().map(Some)

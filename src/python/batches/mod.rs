@@ -11,7 +11,7 @@ pub(in crate::python) mod prefetch;
 pub(in crate::python) mod source;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::{mem, num::NonZero, process};
 
 use arrow_array::RecordBatch;
@@ -55,6 +55,7 @@ pub(super) struct PyBatches {
     progress: Option<Py<PyAny>>,
     /// The dictionary columns.
     coded: Vec<Arc<Coded>>,
+    whole: Arc<OnceLock<usize>>,
     /// What messages ask of the options.
     wishes: Wishes,
 }
@@ -119,6 +120,12 @@ impl PyBatches {
             dictionaries.set_item(coded.field.name(), PyArray::of_dictionary(array))?;
         }
         Ok(dictionaries)
+    }
+
+    /// How many of these batches a source that does not fail has too, once one was made that an error cut.
+    #[getter]
+    fn _whole(&self) -> Option<usize> {
+        self.whole.get().copied()
     }
 
     /// Stops the reader and releases the source; there are no more batches.
@@ -238,13 +245,14 @@ pub(super) fn _open_batches(
     if prefetch > 0 {
         prefetch::start(&mut batches, prefetch)?;
     }
-    let coded = batches.coded.clone();
+    let (coded, whole) = (batches.coded.clone(), Arc::clone(&batches.whole));
     Ok(PyBatches {
         open: Mutex::new(batches),
         process: process::id(),
         is_stopped: Arc::default(),
         progress,
         coded,
+        whole,
         wishes: Wishes::of(&options),
     })
 }

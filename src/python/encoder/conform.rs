@@ -86,6 +86,8 @@ pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Confo
             cast(&conformed(array, own, &values)?, to).map_err(Mismatch::Value)
         }
         _ if is_widened_float(from, to) => cast(array, to).map_err(Mismatch::Value),
+        (DataType::BinaryView, DataType::FixedSizeBinary(_))
+        | (DataType::FixedSizeBinary(_), DataType::BinaryView) => binaries(array, to),
         _ if is_one_kind(from, to) => leaf(array, to),
         (DataType::Struct(fields), DataType::Struct(wanted)) => {
             let rows = snapshot(array).map_err(Mismatch::Value)?;
@@ -154,6 +156,11 @@ pub(super) fn check_layout(rows: &ArrayRef, to: &DataType) -> Result<(), Error> 
     let sums = [footprint::of_rows(rows), footprint::of_type(to, rows.len())];
     let bytes = sums.into_iter().try_fold(0usize, |sum, bytes| sum.checked_add(bytes?));
     reserve(bytes.and_then(|bytes| bytes.checked_mul(2)))
+}
+
+/// Binaries of any layout: arrow casts no views to those of one length, nor back.
+fn binaries(array: &ArrayRef, to: &DataType) -> Conformed {
+    leaf(&leaf(array, &DataType::LargeBinary)?, to)
 }
 
 /// Values without children. One that comes back different from a cast there and back is an error.

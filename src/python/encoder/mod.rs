@@ -25,7 +25,7 @@ use super::array::PyArray;
 use super::batches::errors::{not_opened, refused};
 use super::batches::forms::{BatchOptionsArg, into_python};
 use super::describe::{described, type_name};
-use super::errors::Wishes;
+use super::errors::{Wishes, placed};
 use super::field::PyField;
 use super::runtime::unlocked;
 use super::source;
@@ -145,8 +145,14 @@ fn of_values(field: &FieldRef) -> FieldRef {
     Arc::new(Field::clone(field).with_data_type(values))
 }
 
-/// The names of a table's or frame's columns, where it tells them.
+/// The names of a table's or frame's columns, where it tells them; of pandas's with the levels of the index.
 fn names_of(rows: &Bound<'_, PyAny>) -> PyResult<Option<HashSet<String>>> {
+    if rows.hasattr("iloc")? {
+        let frames = rows.py().import("arrow_dlpack._frames")?;
+        let (columns, levels): (Vec<String>, Vec<String>) =
+            frames.call_method1("frame_names", (rows,))?.extract()?;
+        return Ok(Some(columns.into_iter().chain(levels).collect()));
+    }
     let schema = rows.getattr_opt("schema")?;
     let names = schema.map(|schema| schema.getattr_opt("names")).transpose()?.flatten();
     let names = match names.filter(|names| !names.is_callable()) {
@@ -367,8 +373,10 @@ fn of_column<'py>(
         return of_cells(items);
     }
     let has = |method: &str| values.hasattr(method);
+    let in_column = |error| placed(py, &format!("column {name:?}"), error);
     if has("__arrow_c_array__")? || has("__arrow_c_stream__")? {
-        let (array, field) = source::import(values, None)?.into_array(py)?;
+        let imported = source::import(values, None).map_err(in_column)?;
+        let (array, field) = imported.into_array(py)?;
         let Some(path) = path else { return column.conformed(&array, &field) };
         let found = match field.data_type() {
             DataType::Struct(inner) => {
@@ -394,7 +402,7 @@ fn of_column<'py>(
         return of_cells(listed(&items)?.unwrap_or_default());
     }
     if has("__dlpack__")? {
-        let array = PyArray::from_dlpack(values, None, None, None, None)?;
+        let array = PyArray::from_dlpack(values, None, None, None, None).map_err(in_column)?;
         let (array, field) = array.into_inner();
         return column.conformed(&array, &field);
     }

@@ -22,7 +22,7 @@ use pyo3::{intern, prelude::*};
 
 use super::conform::check_layout;
 use crate::extension::Extension;
-use crate::python::advice::is_null;
+use crate::python::advice::{is_masked, is_null};
 use crate::python::arrow::casts::cast;
 use crate::python::describe::{described, type_name};
 use crate::python::errors::placed;
@@ -426,7 +426,7 @@ fn plain<'py>(cell: &Bound<'py, PyAny>) -> Read<Bound<'py, PyAny>> {
         Some(ndim) => ndim.extract::<usize>().is_ok_and(|ndim| ndim == 0),
         None => true,
     };
-    if !is_single || has_times(cell)? {
+    if !is_single || has_times(cell)? || is_masked(cell) {
         return Err(Misread::Type);
     }
     for name in [intern!(py, "item"), intern!(py, "as_py")] {
@@ -721,6 +721,7 @@ pub(super) fn mapped<'py>(
         Ok(dict) => dict.get_item(name),
         Err(_) => {
             let (got, way_out) = match row.hasattr("to_dict")? {
+                true if row.hasattr("columns")? => (type_name(row), ": pass the frame itself"),
                 true => (type_name(row), ": x.to_dict() is one"),
                 false if is_text(row) => (described(row), ": json.loads(x) is one, if x is JSON"),
                 false => (

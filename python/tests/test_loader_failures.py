@@ -1,0 +1,70 @@
+"""A source that fails in an epoch: what was handed out, and where a state goes on."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from arrow_dlpack import ByLength, Loader
+
+ROWS = 100
+
+
+def opener(fails_at, lists=False):
+    """Batches of ten rows, and an error in place of those from this row on."""
+
+    def open_(index, count):
+        def batches():
+            for first in range(0, ROWS, 10):
+                if first == fails_at:
+                    raise OSError("connection lost")
+                rows = {"x": np.arange(first, first + 10)}
+                if lists:
+                    rows["l"] = [[0] * (1 + row % 4) for row in rows["x"]]
+                yield pa.record_batch(rows)
+
+        schema = pa.schema({"x": pa.int64()} | ({"l": pa.list_(pa.int64())} if lists else {}))
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+    return open_
+
+
+OPTIONS = {
+    "in order": {"batch_size": 8},
+    "shuffled": {"batch_size": 4, "shuffle": 20, "seed": 0},
+    "one shuffle": {"batch_size": 8, "shuffle": 1000, "seed": 0},
+    "whole batches": {"batch_size": 8, "drop_last": True},
+    "a rank": {"batch_size": 4, "rank": 1, "world_size": 2, "uneven": "allow"},
+    "chunks": {"batch_size": None},
+    "alike in length": {"batch_size": ByLength(4, "l"), "shuffle": 40, "seed": 0},
+}
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+@pytest.mark.parametrize("fails_at", [0, 20, 60])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_state_goes_on_with_each_row_once(name, fails_at, prefetch):
+    options = {"framework": "numpy", "prefetch": prefetch} | OPTIONS[name]
+    lists = name == "alike in length"
+    if lists:
+        options["columns"] = {"x": None}
+    expected = [batch["x"].tolist() for batch in Loader(opener(None, lists), **options)]
+    loader, states = Loader(opener(fails_at, lists), **options), []
+    with pytest.raises((ValueError, OSError), match="connection lost"):
+        states.extend(loader.state_dict() for _ in loader)
+    states.append(loader.state_dict())
+    for state in states:
+        again = Loader(opener(None, lists), **options)
+        again.load_state_dict(state)
+        rest = [batch["x"].tolist() for batch in again]
+        done = state["batch"] if state["epoch"] == 0 else len(expected)
+        assert rest == expected[done:]
+    assert len(states) > 1 or not fails_at or options.get("shuffle", 0) > fails_at or lists
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_a_loader_whose_source_failed_goes_on_behind_whole_batches(prefetch):
+    loader = Loader(opener(20), batch_size=8, framework="numpy", prefetch=prefetch)
+    found = []
+    with pytest.raises(ValueError, match="connection lost"):
+        found.extend(row for batch in loader for row in batch["x"].tolist())
+    assert found == list(range(20))
+    assert loader.state_dict()["batch"] == 2
