@@ -325,6 +325,16 @@ def test_files_that_are_not_read_together_are_named(folder):
         iter(Loader(""))
 
 
+def test_a_copy_beside_the_files_of_a_folder_is_no_part_of_it(tmp_path):
+    pq.write_table(TABLE, tmp_path / "a.parquet")
+    assert len(list(Loader(tmp_path, columns=["y"], batch_size=None))) > 0
+    pq.write_table(TABLE, tmp_path / "a.parquet.bak")
+    with pytest.raises(
+        ValueError, match=r"a\.parquet\.bak is none of the files that a Loader reads"
+    ):
+        Loader(tmp_path, columns=["y"])
+
+
 def test_a_dataset_without_rows_keeps_its_columns():
     rows = datasets.Dataset(TABLE)
     streamed = rows.to_iterable_dataset()

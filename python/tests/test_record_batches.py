@@ -124,12 +124,6 @@ def test_any_mapping_is_a_dict_of_columns():
         assert pa.record_batch(record_batch(columns)).to_pydict() == {"x": [0, 1]}
 
 
-def test_an_error_of_a_producer_names_the_column():
-    with pytest.raises(pa.ArrowTypeError) as caught:
-        record_batch({"x": (pa.array([1, None]), np.array([True, False]))})
-    assert 'column "x"' in caught.value.__notes__
-
-
 @pytest.mark.parametrize(("field", "schema"), [({b"k": b"\xff"}, None), (None, {b"k": b"\xff"})])
 def test_metadata_that_is_no_text_is_named(field, schema):
     field = pa.field("x", pa.int64(), metadata=field)

@@ -441,7 +441,9 @@ pub enum Error {
         nbytes: usize,
     },
     /// Packed elements of under 8 bits have no addresses, so that strides cannot be applied.
-    #[error("cannot gather elements of {dtype}: packed elements of under 8 bits have no address")]
+    #[error(
+        "cannot gather elements of {dtype}: packed elements of under 8 bits have no address of their own"
+    )]
     PackedStrides {
         /// The tensor's element type.
         dtype: DLDataType,

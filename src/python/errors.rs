@@ -724,7 +724,7 @@ impl Wishes {
     }
 }
 
-/// The error with a place before its message; in a note if its class cannot be built from a message.
+/// The error with a place before its message; unchanged if its class cannot be built from a message.
 pub(super) fn placed(py: Python<'_>, place: &str, error: PyErr) -> PyErr {
     let class = error.get_type(py);
     let is_of_words = [
@@ -735,8 +735,6 @@ pub(super) fn placed(py: Python<'_>, place: &str, error: PyErr) -> PyErr {
     let ours = [unsupported_error(py), missing_protocol_error(py)];
     let is_ours = ours.iter().flatten().any(|ours| ours.is(&class));
     if !is_ours && !is_of_words.iter().any(|known| known.is(&class)) {
-        // The error itself matters more than its notes.
-        let _added = error.value(py).call_method1("add_note", (place,));
         return error;
     }
     let placed = PyErr::from_type(class, format!("{place}: {}", error.value(py)));
