@@ -763,9 +763,9 @@ def explain(
     with copy, type, device and mask. The result is a Tensor: there are no framework, writable and threads. A conversion
     with framework="torch" or "jax" copies everything, unless writable=False; copy=True explains that copy.
 
-    It raises what the conversion would raise, except errors for values that do not fit the dtype, and
-    for nulls of a mask in a field that is not nullable. An object that
-    can be read only once, such as a reader, is refused, because explain would consume it; a capsule is used up.
+    It raises what the conversion would raise, except errors for values that do not fit the dtype, and for nulls of a
+    mask in a field that is not nullable. An object that can be read only once, such as a reader, is refused, because
+    explain would consume it; a capsule is used up.
     Copies that the other library makes while it exports, as polars does for categoricals, are not counted.
 
     >>> import arrow_dlpack, pyarrow as pa

@@ -5,7 +5,7 @@
 //! codes, run ends and type ids without another check, and Rust relies on texts being UTF-8. So code that
 //! indexes by them uses a copy ([`addresses`]), and code that reads texts copies those too ([`everything`]).
 
-use std::{iter, ops::Range, sync::Arc};
+use std::{borrow::Cow, iter, ops::Range, sync::Arc};
 
 use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, OffsetSizeTrait, make_array};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
@@ -134,10 +134,10 @@ fn copy(data: &ArrayData, all: bool) -> Copied<ArrayData> {
 }
 
 /// The values of a dictionary that its keys can number. arrow's kernels panic for one that has more.
-fn numbered(values: &ArrayData, keys: &DataType) -> ArrayData {
+fn numbered<'a>(values: &'a ArrayData, keys: &DataType) -> Cow<'a, ArrayData> {
     match most(keys) {
-        most if most < values.len() => slice(values, 0, most),
-        _ => values.clone(),
+        most if most < values.len() => Cow::Owned(slice(values, 0, most)),
+        _ => Cow::Borrowed(values),
     }
 }
 

@@ -134,7 +134,7 @@ fn has_none(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Whether a value is None, or one of those of pandas's or NumPy's that stand for it.
 pub(super) fn is_null(value: &Bound<'_, PyAny>) -> bool {
-    value.is_none() || is_null_of_pandas(value) || type_name(value) == "MaskedConstant"
+    value.is_none() || matches!(type_name(value).as_str(), "NAType" | "NaTType" | "MaskedConstant")
 }
 
 /// Whether NumPy hides the value of an element: it has a number that is not meant.

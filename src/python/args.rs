@@ -56,6 +56,11 @@ pub(super) fn choice<T: Copy>(name: &str, known: &[(&str, T)], must: &str) -> Py
     })
 }
 
+/// [`choice`], of an object that has to be a name.
+fn chosen<T: Copy>(object: &Bound<'_, PyAny>, known: &[(&str, T)], must: &str) -> PyResult<T> {
+    choice(object.extract().map_err(|_| wrong(object, must))?, known, must)
+}
+
 /// A number of Python's or NumPy's; otherwise an error that begins with `must`.
 fn scalar(object: &Bound<'_, PyAny>, must: &str) -> PyResult<Number> {
     if is_masked(object) {
@@ -108,8 +113,7 @@ argument!(
 /// `order`: "C" or "F".
 fn order(object: &Bound<'_, PyAny>) -> PyResult<Order> {
     let must = "order must be \"C\", row-major, or \"F\", column-major";
-    let name = object.extract::<&str>().map_err(|_| wrong(object, must))?;
-    choice(name, &[("C", Order::RowMajor), ("F", Order::ColumnMajor)], must)
+    chosen(object, &[("C", Order::RowMajor), ("F", Order::ColumnMajor)], must)
 }
 
 argument!(
@@ -120,8 +124,7 @@ argument!(
 /// `side`: "right" or "left".
 fn side(object: &Bound<'_, PyAny>) -> PyResult<Side> {
     let must = "side must be \"right\" or \"left\"";
-    let name = object.extract::<&str>().map_err(|_| wrong(object, must))?;
-    choice(name, &[("right", Side::Right), ("left", Side::Left)], must)
+    chosen(object, &[("right", Side::Right), ("left", Side::Left)], must)
 }
 
 argument!(ColumnsArg(Vec<String>) = |columns| listed(columns, "columns must be a list of names"));

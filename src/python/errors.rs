@@ -668,8 +668,8 @@ impl Wishes {
 
     /// The words for a hint where they depend on what the column is.
     fn words(&self, hint: Hint, column: Option<&str>) -> Option<String> {
-        let place = self.role(column);
-        let floats = match place {
+        let role = self.role(column);
+        let floats = match role {
             Role::Label => "take it as Cast(\"float64\") (dtype= is not of a label)",
             Role::Feature => "pass dtype=\"float64\", or Cast(\"float64\") for it alone",
             Role::Matrix => "pass dtype=\"float64\"",
@@ -681,7 +681,7 @@ impl Wishes {
             _ if own.dtype.is_some() => Some("name another dtype in Cast, which does"),
             _ => None,
         };
-        let words = match (hint, place) {
+        let words = match (hint, role) {
             (Hint::Texts | Hint::Binaries, Role::Label) => {
                 "make codes of it with Categories([...])"
             }

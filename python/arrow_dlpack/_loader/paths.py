@@ -138,8 +138,9 @@ def _files_of(folder: str, name: str, system: Any) -> list[str]:
         )
     if not {"state.json", "dataset_info.json"} <= set(at):
         # A copy beside the data, such as a.parquet.bak, has rows that are there already.
-        foreign = [file for file in files if os.path.splitext(file)[1] and not is_told(file)]
-        if foreign and len({told_by_name(file) for file in files if is_told(file)}) == 1:
+        formats = {file: told_by_name(file) for file in files}
+        foreign = [file for file, told in formats.items() if not told and os.path.splitext(file)[1]]
+        if foreign and len(set(filter(None, formats.values()))) == 1:
             raise ValueError(unread(foreign[0]))
         return files
     listed = _json(at["state.json"], system).get("_data_files")

@@ -42,6 +42,8 @@ class Position:
     #: The state that the epoch went on from, and whether an error ended it before another batch.
     resumed: Mapping[str, Any] | None = None
     has_failed: bool = False
+    #: Whether copies of the loader made its batches, in other processes, until a loop left it.
+    is_elsewhere: bool = False
 
     @property
     def seed_of_part(self) -> int:
@@ -67,14 +69,12 @@ class Progress:
         self.loaded: dict[str, Any] | None = None
         self._next_epoch = 0
         self._position: Position | None = None
-        #: Whether a loop left the last epoch early that copies in other processes make.
-        self._is_cut = False
         #: What tells the data of the current epoch, and what it told, once it has been asked.
         self._identify: Callable[[], Identity] | None = None
         self._identity: Identity | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_position": None, "_identify": None, "_is_cut": False}
+        return {**self.__dict__, "_position": None, "_identify": None}
 
     def upcoming(self) -> int:
         """The number of the next epoch."""
@@ -83,19 +83,17 @@ class Progress:
     def set_epoch(self, epoch: int) -> None:
         """Says which epoch is next; a loaded state of another one is dropped."""
         self._next_epoch, self._position = integer("epoch", epoch, 0), None
-        self._is_cut = False
         if self.loaded is not None and self.loaded["epoch"] != self._next_epoch:
             self.loaded = None
 
     def advance(self, epoch: int) -> None:
         """Counts an epoch that copies of the loader make in other processes, or that failed."""
         self._next_epoch, self.loaded, self._position = epoch + 1, None, None
-        self._is_cut = False
 
     def cut(self, epoch: int) -> None:
         """An epoch that copies of the loader make has been left early, if it is the last one."""
-        is_last = self._next_epoch == epoch + 1 and self._position is None
-        self._is_cut = is_last and self.loaded is None
+        if self._next_epoch == epoch + 1 and self._position is None:
+            self._position = Position(epoch, is_elsewhere=True)
 
     def load(self, state: Any, options: Mapping[str, Any]) -> None:
         """Takes a state of a loader with these options, as `options_of` tells them."""
@@ -108,20 +106,20 @@ class Progress:
                     f"the state is of a loader with {name}={saved.get(name)!r}, and this one has "
                     f"{name}={options.get(name)!r}: its batches would be others"
                 )
-        self.loaded, self._is_cut = dict(state), False
+        self.loaded = dict(state)
 
     def state(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Where the current epoch stands, or the next one where none has begun, for JSON."""
         self.reload()
         if self.loaded is not None:
             return self.loaded
-        if self._is_cut:
+        at = self._position
+        if at is not None and at.is_elsewhere:
             raise TypeError(
                 "workers made the batches of an epoch that was left early, and each had a state, "
                 "which torchdata's StatefulDataLoader asks for; after set_epoch(n), state_dict() "
                 "is where epoch n begins"
             )
-        at = self._position
         if at is None or at.is_over:
             at = Position(self._next_epoch)
         return {
@@ -202,7 +200,6 @@ class Progress:
         """The epoch has begun: its `Batches` count in the same `Position` what they hand out."""
         self._next_epoch, self.loaded = start.position.epoch + 1, None
         self._position, self._identify, self._identity = start
-        self._is_cut = False
 
     def drop(self) -> None:
         """Goes on from no state."""

@@ -24,8 +24,6 @@ pub(super) enum Mismatch {
     Type(String),
     /// A value changes.
     Value(String),
-    /// The value in a row, or of an item of all lists, is none of the type of training.
-    Cell { place: String, value: String, counted: &'static str, at: usize, to: String },
     /// A field of structs is missing.
     Missing(String),
 }
@@ -36,9 +34,6 @@ impl Mismatch {
         match self {
             Self::Type(why) => PyTypeError::new_err(format!("column {name:?}: {why}")),
             Self::Value(why) => PyValueError::new_err(format!("column {name:?}: {why}")),
-            Self::Cell { place, value, counted, at, to } => PyValueError::new_err(format!(
-                "column {name:?}: {place}value {value} in {counted} {at} does not fit {to}, which it was in training"
-            )),
             Self::Missing(why) => PyKeyError::new_err(format!("column {name:?}: {why}")),
         }
     }
@@ -48,6 +43,11 @@ type Conformed = Result<ArrayRef, Mismatch>;
 
 /// The values of an array, of this field in the request, as the type of the other field.
 pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Conformed {
+    conformed_cells(array, own, trained, "row")
+}
+
+/// cell: what a value is counted as, "row", or "item" of all lists.
+fn conformed_cells(array: &ArrayRef, own: &Field, trained: &Field, cell: &str) -> Conformed {
     let (from, to) = (own.data_type(), trained.data_type());
     let refuse = || {
         let (own, trained) = (Arc::new(own.clone()), Arc::new(trained.clone()));
@@ -75,20 +75,20 @@ pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Confo
     match (from, to) {
         (DataType::Dictionary(_, values), _) => {
             let values = Field::new("", DataType::clone(values), true);
-            conformed(&decoded(array, values.data_type())?, &values, trained)
+            conformed_cells(&decoded(array, values.data_type())?, &values, trained, cell)
         }
         (DataType::RunEndEncoded(_, values), _) => {
-            conformed(&decoded(array, values.data_type())?, values, trained)
+            conformed_cells(&decoded(array, values.data_type())?, values, trained, cell)
         }
         // A column that is handed out as it is.
         (_, DataType::Dictionary(_, values)) => {
             let values = Field::new("", DataType::clone(values), true);
-            cast(&conformed(array, own, &values)?, to).map_err(Mismatch::Value)
+            cast(&conformed_cells(array, own, &values, cell)?, to).map_err(Mismatch::Value)
         }
         _ if is_widened_float(from, to) => cast(array, to).map_err(Mismatch::Value),
         (DataType::BinaryView, DataType::FixedSizeBinary(_))
-        | (DataType::FixedSizeBinary(_), DataType::BinaryView) => binaries(array, to),
-        _ if is_one_kind(from, to) => leaf(array, to),
+        | (DataType::FixedSizeBinary(_), DataType::BinaryView) => binaries(array, to, cell),
+        _ if is_one_kind(from, to) => leaf(array, to, cell),
         (DataType::Struct(fields), DataType::Struct(wanted)) => {
             let rows = snapshot(array).map_err(Mismatch::Value)?;
             let rows = rows.as_struct();
@@ -96,7 +96,7 @@ pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Confo
                 let Some(at) = fields.iter().position(|own| own.name() == field.name()) else {
                     return Err(Mismatch::Missing(format!("it has no field {:?}", field.name())));
                 };
-                let made = conformed(rows.column(at), &fields[at], field);
+                let made = conformed_cells(rows.column(at), &fields[at], field, cell);
                 made.map_err(|mismatch| within(mismatch, &format!("field {:?}: ", field.name())))
             });
             let columns = columns.collect::<Result<Vec<_>, _>>()?;
@@ -127,12 +127,8 @@ fn lists(array: &ArrayRef, item: &FieldRef, wanted: &FieldRef, to: &DataType) ->
     let failed = |error: Error| Mismatch::Value(error.to_string());
     let data = snapshot(array).map_err(Mismatch::Value)?.to_data();
     let child = make_array(data.child_data()[0].clone());
-    let child = conformed(&child, item, wanted).map_err(|mut mismatch| {
-        if let Mismatch::Cell { counted, .. } = &mut mismatch {
-            *counted = "item";
-        }
-        within(mismatch, "items: ")
-    })?;
+    let child = conformed_cells(&child, item, wanted, "item");
+    let child = child.map_err(|mismatch| within(mismatch, "items: "))?;
     let same_layout = match data.data_type() {
         DataType::List(_) => DataType::List(Arc::clone(wanted)),
         DataType::LargeList(_) => DataType::LargeList(Arc::clone(wanted)),
@@ -159,25 +155,22 @@ pub(super) fn check_layout(rows: &ArrayRef, to: &DataType) -> Result<(), Error> 
 }
 
 /// Binaries of any layout: arrow casts no views to those of one length, nor back.
-fn binaries(array: &ArrayRef, to: &DataType) -> Conformed {
-    leaf(&leaf(array, &DataType::LargeBinary)?, to)
+fn binaries(array: &ArrayRef, to: &DataType, cell: &str) -> Conformed {
+    leaf(&leaf(array, &DataType::LargeBinary, cell)?, to, cell)
 }
 
 /// Values without children. One that comes back different from a cast there and back is an error.
-fn leaf(array: &ArrayRef, to: &DataType) -> Conformed {
+fn leaf(array: &ArrayRef, to: &DataType, cell: &str) -> Conformed {
     let array = snapshot(array).map_err(Mismatch::Value)?;
     there_and_back(&array, to).map_err(|_| {
         let row = (0..array.len()).find(|&row| there_and_back(&array.slice(row, 1), to).is_err());
-        match row {
-            Some(at) => {
-                let value = preview(&array.slice(at, 1)).unwrap_or_default();
-                let to = to.to_string();
-                Mismatch::Cell { place: String::new(), value, counted: "row", at, to }
+        Mismatch::Value(match row {
+            Some(row) => {
+                let value = preview(&array.slice(row, 1)).unwrap_or_default();
+                format!("value {value} in {cell} {row} does not fit {to}, which it was in training")
             }
-            None => {
-                Mismatch::Value(format!("its values do not fit {to}, which it was in training"))
-            }
-        }
+            None => format!("its values do not fit {to}, which it was in training"),
+        })
     })
 }
 
@@ -191,9 +184,6 @@ fn within(mismatch: Mismatch, place: &str) -> Mismatch {
         Mismatch::Type(why) => Mismatch::Type(place.to_owned() + &why),
         Mismatch::Value(why) => Mismatch::Value(place.to_owned() + &why),
         Mismatch::Missing(why) => Mismatch::Missing(place.to_owned() + &why),
-        Mismatch::Cell { place: inner, value, counted, at, to } => {
-            Mismatch::Cell { place: place.to_owned() + &inner, value, counted, at, to }
-        }
     }
 }
 
