@@ -47,8 +47,9 @@ impl fmt::Display for Number {
                     reason = "rounds, and is compared with what it rounds"
                 )]
                 let single = *value as f32;
-                // A float32 by its own digits: 0.1, not 0.10000000149011612.
-                match f64::from(single) == *value {
+                // A float32 by its own digits, 0.1 and not 0.10000000149011612, but 2^63 by those of an integer.
+                let is_integer = value.fract() == 0.0 && value.abs() < 2_f64.powi(65);
+                match f64::from(single) == *value && !is_integer {
                     true => fmt::Debug::fmt(&single, f),
                     false => fmt::Debug::fmt(value, f),
                 }

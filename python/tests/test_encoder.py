@@ -625,6 +625,25 @@ def test_nulls_and_unknown_words_of_a_request_have_their_rows(layout, wrong, wor
         encoder(request)
 
 
+@pytest.mark.parametrize(
+    ("row", "of"),
+    [
+        ({"x": None}, "nulls= of the Loader"),
+        ({"word": None}, "nulls= of Cast or Categories"),
+        ({"list": [None]}, "nulls= of the Loader"),
+    ],
+)
+def test_a_null_of_a_request_is_filled_as_training_says(row, of):
+    rows = [{"x": 1.5, "word": "b", "list": [1]}]
+    wishes = {"x": None, "word": Categories(["a", "b"]), "list": Pad(0, nulls=None)}
+    with pytest.raises(BufferError, match=f"without them, or say in training .*, by {of}"):
+        Loader(pa.Table.from_pylist(rows), columns=wishes).encoder()([rows[0] | row])
+    filled = {"x": None, "word": Categories(["a", "b"], nulls=7), "list": Pad(0, nulls=7)}
+    made = Loader(pa.Table.from_pylist(rows), columns=filled, nulls=7).encoder()([rows[0] | row])
+    values = made["list"].values if "list" in row else made[next(iter(row))]
+    assert values.tolist() in ([7], [[7]])
+
+
 def test_no_rows_are_a_batch_of_none():
     encoder = Loader(pa.table({"x": [1]})).encoder()
     for rows in [], {"x": []}, pa.table({"x": pa.array([], "int64")}):

@@ -37,6 +37,7 @@ def floats(*rows, kind=None):
         (floats(70000), "float16", "value 70000.0 in row 0 does not fit float16"),
         (floats(65520), "float16", "value 65520.0 in row 0"),
         (floats(3.5e38), "bfloat16", "does not fit bfloat16"),
+        (floats(2.0**63), "int64", r"value 9\.223372036854776e18 in row 0"),
         (floats(3.4e38, kind=pa.float32()), "bfloat16", "does not fit bfloat16"),
         (floats(70000, kind=pa.float32()), "float16", "value 70000.0 in row 0"),
         (pa.array([1, 70000]), "float16", "value 70000 in row 1"),

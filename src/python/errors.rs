@@ -218,6 +218,12 @@ impl Asked<'_> {
         let hint = error.hint()?;
         let words = self.words(hint, column);
         Some(match (self, error) {
+            (Self::Batches(wishes), Error::Nulls { .. } | Error::NullsInRows { .. })
+                if !wishes.request.is_empty() =>
+            {
+                let keyword = wishes.own_nulls(column).unwrap_or("nulls= of the Loader");
+                format!("send rows without them, or say in training what they become, by {keyword}")
+            }
             (Self::Batches(wishes), Error::Nulls { .. }) => match wishes.own_nulls(column) {
                 Some(keyword) => format!(
                     "drop them with filter=, or say what they become by {keyword} for this column"
