@@ -238,3 +238,14 @@ def test_words_of_a_batch_that_is_repeated_after_a_resume(options):
     batches = iter(loader)
     assert list(read(batches)) == whole[1:]
     assert len(batches.dictionaries["w"]) == 5
+
+
+def test_what_is_repeated_is_read_when_the_thread_of_prefetch_has_ended(tmp_path):
+    """Both read one open file, which pyarrow lets a single thread do."""
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"y": range(40)}), path, row_group_size=3)
+    options = {"batch_size": 64, "shuffle": 30, "seed": 0, "uneven": "repeat", "framework": "numpy"}
+    for _ in range(100):
+        file = pq.ParquetFile(path)
+        (batch,) = Loader(file, rank=2, world_size=3, prefetch=2, **options)
+        assert sorted(batch["y"].tolist()) == list(range(40))

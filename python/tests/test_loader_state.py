@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+import torch
 from arrow_dlpack import ByLength, Loader, Mix
 from arrow_dlpack._loader.datasets import Dataset
 from arrow_dlpack._loader.identity import OtherDataError
@@ -142,6 +143,57 @@ def test_torchdatas_loader_resumes(workers, shuffle):
     resumed = stateful()
     resumed.load_state_dict(state)
     assert [batch["y"].tolist() for batch in resumed] == rest
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("order", [{}, {"shuffle": 100, "seed": 1}], ids=["plain", "shuffled"])
+def test_workers_that_had_ended_before_the_state_make_no_batch_again(tmp_path, order, persistent):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"id": range(17)}), path, row_group_size=3)
+
+    def stateful():
+        dataset = BatchDataset(str(path), batch_size=4, **order)
+        context = {"multiprocessing_context": CONTEXT, "persistent_workers": persistent}
+        return StatefulDataLoader(dataset, batch_size=None, num_workers=3, **context)
+
+    def ids(batches):
+        return [batch["id"].tolist() for batch in batches]
+
+    for handed_out in 4, 5:
+        loader = stateful()
+        epoch = iter(loader)
+        for _ in range(handed_out):
+            next(epoch)
+        state, rest = loader.state_dict(), ids(epoch)
+        resumed = stateful()
+        resumed.load_state_dict(state)
+        assert ids(resumed) == rest
+        assert len(rest) == 5 - handed_out
+        assert ids(resumed) == ids(loader)
+    # At the end of an epoch, the next one comes.
+    state, upcoming = loader.state_dict(), ids(loader)
+    resumed = stateful()
+    resumed.load_state_dict(state)
+    assert ids(resumed) == upcoming
+
+
+def test_the_epoch_after_a_resume_has_another_order():
+    """PyTorch's numbers begin again where a script or torchdata restores its seed."""
+    orders = []
+    for stop in 2, 0:
+        torch.manual_seed(0)
+        loader = Loader(TABLE, batch_size=64, shuffle=len(TABLE), columns=["y"], framework="torch")
+        if stop:
+            epoch = iter(loader)
+            orders.append([next(epoch)["y"].tolist() for _ in range(stop)])
+            state = loader.state_dict()
+            orders[0] += [batch["y"].tolist() for batch in epoch]
+        else:
+            loader.load_state_dict(state)
+            assert [batch["y"].tolist() for batch in loader] == orders[0][2:]
+        orders.append([batch["y"].tolist() for batch in loader])
+    first, unbroken, resumed = orders
+    assert first not in (unbroken, resumed)
 
 
 @pytest.mark.parametrize("changed", [

@@ -174,7 +174,10 @@ def drawn_seed(
     if framework == "torch":
         # The default device may be another one.
         torch = import_module("torch")
-        return int(torch.randint(2**53, (), device="cpu"))
+        drawn = int(torch.randint(2**53, (), device="cpu"))
+        # An epoch that goes on from a state draws nothing, so that the next one may draw what an
+        # earlier one drew: its order is another one all the same.
+        return _core._seed_of_epoch(drawn, epoch % 2**64)
     # Numbers that any reader of JSON holds.
     return int.from_bytes(os.urandom(8), "big") >> 11
 
@@ -277,6 +280,9 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
             return _opened(options, stream, seed=seed, shard=shard, **how)
 
         def again() -> Iterator[Any]:
+            if read.again and self._engine is not None:
+                # Its thread reads ahead, and two may not read a file that is open.
+                self._engine.close()
             for number in read.again:
                 stream = source.read(query)
                 with closing(opened(stream, (number, position.share.count), prefetch=0)) as more:

@@ -395,7 +395,10 @@ class Loader(Loop, Generic[Batch_co]):
                 "StatefulDataLoader asks for; after set_epoch(n), state_dict() is where epoch n "
                 "begins"
             )
-        return self._progress.state(options_of(self._data, self._options))
+        return self._state()
+
+    def _state(self, **of: bool) -> dict[str, Any]:
+        return self._progress.state(options_of(self._data, self._options), **of)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next epoch goes on behind the batch at which `state_dict` was called.
@@ -511,6 +514,7 @@ class Loader(Loop, Generic[Batch_co]):
         if any(wish.words is None for wish in categories.values()):
             if not of_parts:
                 source = self._of_data()
+                source.refresh()
             elif (data := open_part(self._data, 0, 1)) is not None:
                 source = source_of(data)
             else:  # no rows now, and no words; a later epoch may have some

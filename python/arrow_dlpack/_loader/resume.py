@@ -108,8 +108,12 @@ class Progress:
                 )
         self.loaded = dict(state)
 
-    def state(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Where the current epoch stands, or the next one where none has begun, for JSON."""
+    def state(self, options: Mapping[str, Any], *, of_part: bool = False) -> dict[str, Any]:
+        """Where the current epoch stands, or the next one where none has begun, for JSON.
+
+        of_part: of one of several workers, which stays at the end of its part of the epoch until
+        the others are there too.
+        """
         self.reload()
         if self.loaded is not None:
             return self.loaded
@@ -120,7 +124,7 @@ class Progress:
                 "which torchdata's StatefulDataLoader asks for; after set_epoch(n), state_dict() "
                 "is where epoch n begins"
             )
-        if at is None or at.is_over:
+        if at is None or (at.is_over and not of_part):
             at = Position(self._next_epoch)
         return {
             "version": 1,
