@@ -342,7 +342,7 @@ def _element(dtype: Dtype, where: str) -> str:
 
 def _extents(shape: Sequence[int], where: str) -> tuple[int, ...]:
     try:
-        extents = tuple(map(operator.index, shape))
+        extents = tuple(map(operator.index, items_of(f"{where}: shape", shape)))
     except TypeError:
         must = "shape must be the extents of one row, such as (3,)"
         raise TypeError(f"{where}: {must}, got {shape!r}") from None

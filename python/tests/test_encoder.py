@@ -625,6 +625,25 @@ def test_nulls_and_unknown_words_of_a_request_have_their_rows(layout, wrong, wor
         encoder(request)
 
 
+def test_a_tensor_or_an_array_that_is_no_column_names_what_is():
+    encoder = Encoder(columns={"x": None}).fit(pa.table({"x": [1.0]}))
+    for matrix in np.ones((2, 1)), torch.ones((2, 1)), arrow_dlpack.from_dlpack(np.ones((2, 1))):
+        with pytest.raises(TypeError, match=r"got .*: record_batch\(x, names\) makes columns"):
+            encoder(matrix)
+        assert encoder(arrow_dlpack.record_batch(matrix, ["x"]))["x"].tolist() == [1.0, 1.0]
+    for values in np.array([1], "M8[s]"), np.ones(1, ">f4"), torch.ones(1, requires_grad=True):
+        with pytest.raises(TypeError, match=r'column "x": .*(x\.|tensor\.)'):
+            encoder({"x": values})
+
+
+def test_a_value_that_lacks_fields_has_its_row_and_column():
+    encoder = Encoder(columns={"m.s": None}).fit(pa.table({"m": [{"s": 1}]}))
+    with pytest.raises(TypeError, match=r'row 1: "m" must be a dict, got \[3\]: column "m\.s" is'):
+        encoder([{"m": {"s": 1}}, {"m": [3]}])
+    with pytest.raises(TypeError, match=r'row 1, column "m\.s": each row must be a dict, got 5'):
+        encoder({"m": [{"s": 1}, 5]})
+
+
 @pytest.mark.parametrize(
     ("row", "of"),
     [

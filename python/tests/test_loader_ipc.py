@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from arrow_dlpack import Categories, Loader, Mix, iter_batches
+from arrow_dlpack import Cast, Categories, Loader, Mix, iter_batches
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*Feather.*")
 
@@ -90,6 +90,30 @@ def test_a_stream_that_was_replaced_is_read_anew(tmp_path):
     written(path, TABLE.slice(0, 3), "file")
     assert values(loader) == [0, 1, 2]
     assert len(loader) == 1
+
+
+def test_a_state_has_the_type_that_a_filter_sees_in_all_streams(tmp_path):
+    parts = pa.table({"c": [True]}), pa.table({"c": [2.5, 1.0]})
+    files = [written(tmp_path / f"{at}.arrows", one) for at, one in enumerate(parts)]
+    columns = {"c": Cast("float32")}
+    loader = Loader(files, columns=columns, filter=pc.field("c") == 1.0, batch_size=1)
+    epoch = iter(loader)
+    next(epoch)
+    state, rest = loader.state_dict(), [batch["c"].tolist() for batch in epoch]
+    resumed = Loader(files, columns=columns, filter=pc.field("c") == 1.0, batch_size=1)
+    resumed.load_state_dict(state)
+    assert [batch["c"].tolist() for batch in resumed] == rest == [[1.0]]
+
+
+@pytest.mark.parametrize("form", ["stream", "file"])
+def test_words_are_those_of_files_that_replaced_others_before_the_epoch(tmp_path, form):
+    path = tmp_path / "words.arrow"
+    written(path, pa.table({"t": ["a", "b"]}), form)
+    loader = Loader(str(path), batch_size=4, columns={"t": Categories.scan()})
+    assert len(loader) == 1
+    written(path, pa.table({"t": ["c", "d", "c", "d", "c"]}), form)
+    assert [batch["t"].tolist() for batch in loader] == [[0, 1, 0, 1], [0]]
+    assert loader.categories == {"t": ("c", "d")}
 
 
 def test_a_stream_that_is_broken_is_named(tmp_path):

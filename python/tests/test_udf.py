@@ -286,6 +286,7 @@ MISTAKES = {
     "batch_rows='a'": (TypeError, "batch_rows must be a number of rows", {"batch_rows": "a"}, {}),
     "batch_rows=1.5": (TypeError, "batch_rows must be a number of rows", {"batch_rows": 1.5}, {}),
     "shape=3": (TypeError, r"shape must be .*, such as \(3,\), got 3", {}, {"shape": 3}),
+    "shape=range": (ValueError, "shape has more than 1048576 items", {}, {"shape": range(2**62)}),
     "shape='a'": (TypeError, "shape must be the extents of one row", {}, {"shape": "a"}),
     "a name": (TypeError, "the name of an input is a text, got 3", {}, {"name": 3}),
     "columns='ab'": (

@@ -104,7 +104,14 @@ class Encoder:
         labels, label = options.wanted.labels, flag("label", label)
         if label and not labels:
             raise TypeError("this encoder has no label: label=True is for one that has")
-        batch = engine.encode(rows, label)
+        try:
+            batch = engine.encode(rows, label)
+        except BufferError as error:
+            if isinstance(error, TypeError):
+                raise
+            # What NumPy and PyTorch say of arrays that they cannot hand out.
+            told = [str(error), *getattr(error, "__notes__", [])]
+            raise _core.UnsupportedError("; ".join(told)) from error
         if options.framework is None:
             return batch
         take = _frameworks.taker(options.framework)

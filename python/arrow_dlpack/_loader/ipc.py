@@ -119,7 +119,7 @@ class IpcFiles(Several):
         begun = stamps_of(self._files)
 
         def told() -> dict[str, Any]:
-            found = of_types(self.schema(), query)
+            found = of_types(self.schema(query), query)
             found |= {} if self._rows is None else {"rows": self._rows}
             return of_files(self._files, found, [file.keys for file in self._files], begun)
 

@@ -184,7 +184,9 @@ fn of_table(rows: &Bound<'_, PyAny>, wanted: &[TrainedColumn]) -> PyResult<(Vec<
     let imported = source::import(rows, names.as_deref()).and_then(|data| data.into_array(py));
     let is_row = || Ok::<_, PyErr>(rows.hasattr("iloc")? && !rows.hasattr("columns")?);
     let (array, field) = match imported {
-        Err(_) if is_row()? || is_text(rows) || rows.is_instance_of::<PyInt>() => {
+        Err(_)
+            if is_row()? || is_text(rows) || is_tensor(rows) || rows.is_instance_of::<PyInt>() =>
+        {
             return Err(no_rows(rows));
         }
         imported => imported?,
@@ -214,11 +216,18 @@ fn no_rows(rows: &Bound<'_, PyAny>) -> PyErr {
     let (got, way_out) = match rows.hasattr("iloc") {
         Ok(true) => (type_name(rows), ": df.iloc[[3]] is a frame of one row"),
         _ if is_text(rows) => (described(rows), ": json.loads(x) reads JSON"),
+        _ if is_tensor(rows) => {
+            (type_name(rows), ": record_batch(x, names) makes columns of a matrix")
+        }
         _ => (described(rows), ""),
     };
     PyTypeError::new_err(format!(
         "rows must be a table, a frame, a dict of columns or a list of dicts, got {got}{way_out}"
     ))
+}
+
+fn is_tensor(rows: &Bound<'_, PyAny>) -> bool {
+    rows.hasattr("__dlpack__").unwrap_or_default()
 }
 
 /// The column of a name, or the field of structs at a path; null where a struct is.
@@ -259,7 +268,8 @@ fn of_rows<'py>(
         let name = column.field.name();
         let mut cells: Vec<Cell<'_>> = alloc::reserved(rows.len())?;
         for (at, row) in rows.iter().enumerate() {
-            match at_keys(row, name)? {
+            let value = at_keys(row, name).map_err(|error| placed(py, &format!("row {at}"), error));
+            match value? {
                 Some(value) => cells.push(present(value)),
                 None if column.may_lack => cells.push(None),
                 None => return Err(PyKeyError::new_err(format!("row {at} has no {name:?}"))),
@@ -280,7 +290,15 @@ fn at_keys<'py>(row: &Bound<'py, PyAny>, path: &str) -> PyResult<Option<Bound<'p
     for (end, _) in path.rmatch_indices('.') {
         match mapped(row, &path[..end])? {
             Some(inner) if inner.is_none() => return Ok(Some(inner)),
-            Some(inner) => return at_keys(&inner, &path[end + 1..]),
+            Some(inner) if inner.is_instance_of::<PyDict>() => {
+                return at_keys(&inner, &path[end + 1..]);
+            }
+            Some(inner) => {
+                let (of, got) = (&path[..end], described(&inner));
+                return Err(PyTypeError::new_err(format!(
+                    "{of:?} must be a dict, got {got}: column {path:?} is read of it"
+                )));
+            }
             None => {}
         }
     }
@@ -357,7 +375,10 @@ fn of_column<'py>(
         let mut cells: Vec<Cell<'_>> = alloc::reserved(items.len())?;
         for (at, item) in items.into_iter().enumerate() {
             let cell = match path {
-                Some(path) if !item.is_none() => at_keys(&item, path)?,
+                Some(path) if !item.is_none() => {
+                    let in_row = |error| placed(py, &format!("row {at}, column {name:?}"), error);
+                    at_keys(&item, path).map_err(in_row)?
+                }
                 _ => Some(item),
             };
             if cell.is_none() && !column.may_lack {
