@@ -1,5 +1,8 @@
 """Files of Arrow IPC in each format, folders of Hugging Face, and files that are not read."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -171,3 +174,16 @@ def test_what_begins_as_parquet_is_parquet_whatever_its_name(tmp_path, end):
     pa.parquet.write_table(TABLE, tmp_path / f"a{end}")
     loader = Loader(tmp_path / f"a{end}", columns=["x"], framework="numpy")
     assert values(loader) == list(range(10))
+
+
+def test_arrow_files_may_be_left_early(tmp_path):
+    """pyarrow 26 ends the process if several threads read some of their columns."""
+    table = pa.table({"x": np.arange(200_000), "y": np.ones(200_000)})
+    for part in "ab":
+        written(tmp_path / f"{part}.arrow", table, "file", 10_000)
+    program = f"""
+from arrow_dlpack import Loader
+for order in [{{}}, {{"shuffle": 100}}] * 100:
+    assert next(iter(Loader({str(tmp_path)!r}, batch_size=32, columns=["x"], **order)))
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -142,7 +142,8 @@ class Dataset(Source):
         dataset, where, columns = self._part(fragments, schema), self._where(query), query.columns
         if has_no_columns(dataset):
             raise ValueError("the dataset has no columns: was it made of no files?")
-        wanted, options = _of_dataset(dataset, columns), _ahead_of(dataset)
+        wanted = _of_dataset(dataset, columns)
+        options = _ahead_of(dataset, wanted)
         read = _of_single_names(dataset)
         if where is None or not (seen or self._is_unpruned(dataset.schema, where)):
             options |= {} if where is None else {"filter": where}
@@ -318,7 +319,7 @@ class Dataset(Source):
         system = fragments[0].filesystem if fragments else None
         end = monotonic() + _SECONDS
         for is_whole in (False, True):
-            look = partial(self._failure, query, end if is_whole else None)
+            look = partial(self._failure, query, end, is_whole)
             found = side_by_side(look, fragments, system)
             for fragment, own in filter(None, found):
                 return _naming(fragment, own, error, self._unmade(query, end, fragment))
@@ -335,20 +336,20 @@ class Dataset(Source):
             if any(of.get_field_index(name) < 0 for of in (schema, theirs)):
                 continue
             is_other = not schema.field(name).type.equals(theirs.field(name).type)
-            if is_other and whole._failure(Query(columns=[name]), end, fragment):
+            if is_other and whole._failure(Query(columns=[name]), end, True, fragment):
                 return schema.field(name)
         return None
 
     def _failure(
-        self, query: Query, end: float | None, fragment: Any
+        self, query: Query, end: float, is_whole: bool, fragment: Any
     ) -> tuple[Any, Exception] | None:
-        """end: when to stop, None to read the first batch alone."""
+        """The error of a file, of its first batch or its whole; none is looked for after `end`."""
         # Of CSV a value fails, of other formats the file.
-        is_whole = end is not None or fragment.format.default_extname == "csv"
+        is_whole = is_whole or fragment.format.default_extname == "csv"
         try:
             for run in self._runs(query, [fragment]):
                 for _ in reader_of(run.open()):
-                    if not is_whole or (end is not None and monotonic() > end):
+                    if not is_whole or monotonic() > end:
                         break
         except (NotImplementedError, OSError, ValueError) as error:
             return fragment, error
@@ -868,19 +869,23 @@ def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None
     return wanted
 
 
-def _ahead_of(dataset: Any) -> dict[str, int]:
+def _ahead_of(dataset: Any, columns: Sequence[str] | None) -> dict[str, Any]:
     """How far a scan of files reads ahead: enough for all cores, or for all of a network.
 
     As far as pyarrow reads a local file by itself, 16 batches, two cores decode most of it before
     its first batch is whole, and are idle while batches are made of it. Of files over a network it
-    opens 4 at once, and most of the time waits for answers.
+    opens 4 at once, and most of the time waits for answers. A scan of Arrow files by several
+    threads, some of whose columns are read, ends the process in pyarrow 26 if it is dropped early.
     """
     system = getattr(dataset, "filesystem", None)
     if system is None:
         return {}
+    is_ipc = isinstance(dataset.format, import_module("pyarrow.dataset").IpcFileFormat)
+    is_part = columns is not None and len(columns) < len(dataset.schema)
+    ahead: dict[str, Any] = {"use_threads": False} if is_ipc and is_part else {}
     if getattr(system, "type_name", None) == "local":
-        return {"batch_readahead": min(16, 2 * import_module("pyarrow").cpu_count())}
-    return {"fragment_readahead": 16}
+        return ahead | {"batch_readahead": min(16, 2 * import_module("pyarrow").cpu_count())}
+    return ahead | {"fragment_readahead": 16}
 
 
 def has_no_columns(source: Any) -> bool:
