@@ -7,7 +7,8 @@ export CARGO_TARGET_DIR=$PWD/target/coverage CARGO_INCREMENTAL=0 CARGO_PROFILE_D
 eval "$(cargo llvm-cov show-env --sh)"
 cargo llvm-cov clean --workspace
 
-cargo test --features ndarray --all-targets
+# The words of the stable compiler are not those of a nightly one.
+cargo test --features ndarray --all-targets -- --skip the_compiler_names_what_to_write
 cargo test --package arrow-dlpack-neighbours
 
 # Not into .venv, but before it on the path.

@@ -161,11 +161,11 @@ def encoded(stream: Any, categories: Mapping[str, Categories], query: Query = AL
     if not categories:
         return stream
     reader = reader_of(stream)
-    encoder = Encoder(categories, [reader.schema], query)
-    return Made(encoder.schema(reader.schema), map(encoder.batch, reader))
+    coder = ColumnCoder(categories, [reader.schema], query)
+    return Made(coder.schema(reader.schema), map(coder.batch, reader))
 
 
-class Encoder:
+class ColumnCoder:
     """Codes in place of columns, whose types may differ from batch to batch."""
 
     def __init__(

@@ -198,11 +198,11 @@ def named(where: Any, schema: Any) -> list[str]:
 def is_named(where: Any, schema: Any, name: str) -> bool:
     """Whether the filter names the column, though it may not take the types of others."""
     try:
-        _bind(where, _less(schema, {name}))
-    except KeyError as error:
-        return f'names column "{name}"' in error.args[0]
-    except (NotImplementedError, TypeError, ValueError):
+        _try(where, _less(schema, {name}))
+    except (NotImplementedError, TypeError):
         pass
+    except ValueError as error:
+        return _unmatched(error) == name
     return False
 
 
@@ -372,10 +372,22 @@ def of_values(error: Exception, where: Any, schema: Any) -> Exception:
     )
 
 
-def _bind(where: Any, schema: Any) -> None:
+def _try(where: Any, schema: Any) -> None:
+    """Raises pyarrow's own error for a filter that it cannot apply to these columns."""
     of = import_module("pyarrow.dataset").Scanner.from_batches
+    of(iter(()), schema=schema, columns=[], filter=where)
+
+
+def _unmatched(error: Exception) -> str | None:
+    """The name in pyarrow's error that is not that of one column."""
+    name = r"(?:Nested\(FieldRef\.)?Name\((.*?)\)(?: FieldRef.*)?"
+    found = re.match(rf"(?:No|Multiple) match(?:es)? for FieldRef\.{name} in ", str(error))
+    return None if found is None else found[1]
+
+
+def _bind(where: Any, schema: Any) -> None:
     try:
-        of(iter(()), schema=schema, columns=[], filter=where)
+        _try(where, schema)
     except NotImplementedError as error:
         if "halffloat" not in str(error):
             raise
@@ -384,14 +396,13 @@ def _bind(where: Any, schema: Any) -> None:
             f'field.cast("float32") and float(value) are compared, in {where}'
         ) from error
     except ValueError as error:
-        name = r"(?:Nested\(FieldRef\.)?Name\((.*?)\)(?: FieldRef.*)?"
-        found = re.match(rf"(No|Multiple) match(?:es)? for FieldRef\.{name} in ", str(error))
-        count = 1 if found is None else schema.names.count(found[2])
-        if found is None or count == 1:  # of a field within the column
+        name = _unmatched(error)
+        count = 1 if name is None else schema.names.count(name)
+        if count == 1:  # of a field within the column
             raise
         several = f"{count} columns are called so: rename all but one"
         so = several if count else f"there is none among {schema.names}"
-        raise KeyError(f'filter= names column "{found[2]}", and {so}') from error
+        raise KeyError(f'filter= names column "{name}", and {so}') from error
 
 
 def of_known(where: Any, schemas: Iterable[Any], unknown: Iterable[str]) -> Any:

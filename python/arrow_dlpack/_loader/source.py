@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import _core
 from . import filters as _filters
-from .categories import Encoder, encoded
+from .categories import ColumnCoder, encoded
 from .identity import of_rows, of_types
 from .readers import (
     Made,
@@ -225,13 +225,13 @@ def joined(
     if len(runs) == 1 and whole is None:
         return encoded(runs[0].open(), categories, query)
     parts = parts or [run.part for run in runs]
-    encoder = Encoder(categories, [part.schema for part in parts], query)
-    target = encoder.schema(common(parts, query, way) if whole is None else whole)
+    coder = ColumnCoder(categories, [part.schema for part in parts], query)
+    target = coder.schema(common(parts, query, way) if whole is None else whole)
 
     def batches() -> Iterator[Any]:
         for run in runs:
             for batch in reader_of(run.open()):
-                yield fitted(encoder.batch(batch), target, query)
+                yield fitted(coder.batch(batch), target, query)
 
     return Made(target, batches())
 
