@@ -91,14 +91,14 @@ pub(crate) fn item_of(data_type: &DataType) -> Option<&FieldRef> {
 }
 
 /// Whether rows of the type are lists that may differ in length.
-pub(crate) fn is_list(data_type: &DataType) -> bool {
+pub(crate) fn is_variable_list(data_type: &DataType) -> bool {
     data_type.is_list() && !matches!(data_type, DataType::FixedSizeList(..))
 }
 
 /// Whether rows of the type differ in length: lists, texts and binaries.
 pub(crate) fn is_ragged(data_type: &DataType) -> bool {
     let is_fixed = matches!(data_type, DataType::FixedSizeBinary(_));
-    is_list(data_type) || data_type.is_string() || (data_type.is_binary() && !is_fixed)
+    is_variable_list(data_type) || data_type.is_string() || (data_type.is_binary() && !is_fixed)
 }
 
 /// The number of values that keys of a type can number.

@@ -139,7 +139,9 @@ impl ColumnForm {
         let options = all.clone().with_dtype(dtype).with_nulls(own.nulls.unwrap_or(nulls));
         let order = if is_feature { all.order } else { Order::default() };
         let form = match own.form {
-            Form::Auto if is_table && arrow_types::is_list(field.data_type()) => Form::Ragged,
+            Form::Auto if is_table && arrow_types::is_variable_list(field.data_type()) => {
+                Form::Ragged
+            }
             Form::Auto => Form::Tensor,
             form => form,
         };
@@ -152,7 +154,7 @@ impl ColumnForm {
         let Form::Dense(expected) = self.form else { return Ok(OnceLock::new()) };
         let has_nulls = self.options.nulls != NullPolicy::Refuse;
         let Some(expected) = expected else {
-            return match has_nulls && arrow_types::is_list(field.data_type()) {
+            return match has_nulls && arrow_types::is_variable_list(field.data_type()) {
                 true => Err(Error::in_column(field.name(), Error::NO_LENGTH)),
                 false => Ok(OnceLock::new()),
             };
@@ -162,7 +164,7 @@ impl ColumnForm {
                 length if length == expected => return Ok(OnceLock::from(expected)),
                 length => Error::RowLength { row: 0, length, expected },
             },
-            other if arrow_types::is_list(other) => return Ok(OnceLock::from(expected)),
+            other if arrow_types::is_variable_list(other) => return Ok(OnceLock::from(expected)),
             _ => Error::InvalidOptions("the length of Dense is for columns of lists"),
         };
         Err(Error::in_column(field.name(), refused))
@@ -312,7 +314,7 @@ impl Converter {
     /// Whether a column is of lists that are to be dense.
     fn is_dense(&self, index: usize) -> bool {
         let data_type = self.schema.fields()[index].data_type();
-        matches!(self.forms[index].form, Form::Dense(_)) && arrow_types::is_list(data_type)
+        matches!(self.forms[index].form, Form::Dense(_)) && arrow_types::is_variable_list(data_type)
     }
 
     /// The features of a piece, with fixed-size lists in place of lists that are to be dense.
@@ -356,7 +358,7 @@ fn refuse_codes_in_lists(data_type: &DataType) -> Result<(), Error> {
             _ => None,
         }
     }
-    let Some(values) = coded(data_type).filter(|_| arrow_types::is_list(data_type)) else {
+    let Some(values) = coded(data_type).filter(|_| arrow_types::is_variable_list(data_type)) else {
         return Ok(());
     };
     let hint = Hint::Text(match DLDataType::from_arrow(values) {

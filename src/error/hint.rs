@@ -5,7 +5,7 @@ use std::fmt;
 use arrow_schema::DataType;
 
 use super::Error;
-use crate::{CopyReason, arrow_types::is_list, ffi::DLDataType};
+use crate::{CopyReason, arrow_types::is_variable_list, ffi::DLDataType};
 
 /// What to do instead: the end of an error's message, in Rust's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,7 +247,8 @@ impl Error {
             Self::FillDoesNotFit { .. } => Hint::WiderThanFill,
             Self::PadDoesNotFit { .. } => Hint::WiderThanPad,
             Self::UnsupportedExtension { data_type, in_rows: true, .. }
-                if is_list(data_type) || Hint::of_storage(data_type) != Hint::PhysicalStorage =>
+                if is_variable_list(data_type)
+                    || Hint::of_storage(data_type) != Hint::PhysicalStorage =>
             {
                 Hint::FlattenExtensions
             }

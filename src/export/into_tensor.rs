@@ -85,7 +85,7 @@ pub fn into_tensor_with_field(
     field: &Field,
 ) -> Result<ManagedTensor, IntoTensorError> {
     let refuse = |array, error| Err(IntoTensorError { array, error });
-    if arrow_types::is_list(array.data_type()) {
+    if arrow_types::is_variable_list(array.data_type()) {
         let error = check_type(&array, field).err();
         let error = error.unwrap_or_else(|| refusal::unsupported(field.data_type()));
         return refuse(array, error);

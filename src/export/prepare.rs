@@ -321,7 +321,7 @@ fn is_lists(source: Source<'_>) -> bool {
         Source::Array(_, Some(field)) | Source::Chunks(_, field) => field.data_type(),
         Source::Row(..) | Source::Table(..) => return false,
     };
-    arrow_types::is_list(data_type)
+    arrow_types::is_variable_list(data_type)
 }
 
 /// The tensor of a plain numeric array that can be shared, without planning; `None` for any other source.

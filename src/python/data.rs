@@ -204,7 +204,7 @@ impl Data {
         let (chunks, field) = match &self.shape {
             Shape::Column(chunks, field) => (chunks, field),
             Shape::Table(_, schema) => {
-                let mut kinds = [arrow_types::is_list, arrow_types::is_ragged].into_iter();
+                let mut kinds = [arrow_types::is_variable_list, arrow_types::is_ragged].into_iter();
                 let fields = schema.fields();
                 let of_rows =
                     kinds.find_map(|is| fields.iter().find(|field| is(field.data_type())));

@@ -15,7 +15,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyType};
 
 use crate::ErrorKind;
-use crate::arrow_types::{is_list, is_ragged, item_of};
+use crate::arrow_types::{is_ragged, is_variable_list, item_of};
 use crate::batches::{BatchOptions, ColumnOptions, Form};
 use crate::error::{Count, RefusedColumns};
 use crate::{Error, Hint, ReaderError, export};
@@ -458,7 +458,7 @@ impl Asked<'_> {
 
     /// The hint for an extension type, which its storage decides, if what was called changes it.
     fn of_storage(self, storage: &DataType, column: Option<&str>) -> Option<String> {
-        let (is_list, is_ragged) = (is_list(storage), is_ragged(storage));
+        let (is_list, is_ragged) = (is_variable_list(storage), is_ragged(storage));
         Some(match self {
             Self::Protocol => return None,
             Self::Batches(wishes) if matches!(storage, DataType::Struct(_)) => {

@@ -52,7 +52,7 @@ class EpochPlan:
 
 def planned(source: Source, query: Query, options: LoaderOptions, position: Position) -> EpochPlan:
     """The rows of this share, by row groups where they can be read alone, else by turns."""
-    share = position.share
+    share = position.reads
     by = options.batch_size
     if isinstance(by, (ByLength, ByTokens)):
         wish = options.wanted.wishes.get(by.column)
@@ -79,7 +79,7 @@ def _by_groups(
     options: LoaderOptions,
     position: Position,
 ) -> EpochPlan:
-    share, skipped, most = position.share, position.batch, None
+    share, skipped, most = position.reads, position.batch, None
     chosen: list[Piece] = list(pieces)
     again = range(0)
     if options.filter is None:
@@ -117,7 +117,7 @@ def _by_groups(
 def _by_turns(
     source: Source, query: Query, options: LoaderOptions, position: Position
 ) -> EpochPlan:
-    share, most, again = position.share, None, range(0)
+    share, most, again = position.reads, None, range(0)
     if share.world > 1 and options.uneven != "allow":
         total = total_of(source, query, options)
         if total is None:
@@ -274,7 +274,7 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         with source.explaining(query):
             read = planned(source, query, options, position)
         seed = position.seed_of_part
-        is_whole = position.share.count == 1 and options.filter is None
+        is_whole = position.reads.count == 1 and options.filter is None
 
         def opened(stream: Any, shard: tuple[int, int], **how: Any) -> _core._Batches:
             return _opened(options, stream, seed=seed, shard=shard, **how)
@@ -285,7 +285,7 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
                 self._engine.close()
             for number in read.again:
                 stream = source.read(query)
-                with closing(opened(stream, (number, position.share.count), prefetch=0)) as more:
+                with closing(opened(stream, (number, position.reads.count), prefetch=0)) as more:
                     self._again = more
                     yield from First(more, 1)
 
@@ -296,14 +296,14 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         # known how many batches there are, `most`, the rest was of those that are made again.
         first = read.skipped if read.most is None else min(read.skipped, read.most)
         stream, made = read.stream, 0
-        if self._chunks is not None and position.share.count == 1:
+        if self._chunks is not None and position.reads.count == 1:
             # Chunks that no other share has: their rows are counted, which takes the batches.
             bar = Noted(bar, self._chunks)
             first, made = 0, rows_of_chunks(position.batch, position.chunks)
         elif self._chunks is not None:
             # Chunks by turns: a digest of the lengths is compared at the share's last one.
             told = position.batch, position.chunks
-            stream = in_turns(stream, options.read, position.share, told, self._chunks)
+            stream = in_turns(stream, options.read, position.reads, told, self._chunks)
         elif read.most is None and first > 0:
             # An unknown number of batches: the last one is made, or the state is refused.
             first, made = first - 1, 1

@@ -33,7 +33,8 @@ class Position:
     epoch: int
     batch: int = 0
     seed: int | None = None
-    share: Share = field(default_factory=Share)
+    #: The share of the source's batches: all of them, where a function opened the part.
+    reads: Share = field(default_factory=Share)
     #: The number of the rank and worker, and how many there are.
     part: tuple[int, int] = (0, 1)
     #: Without a batch_size, what tells the chunks that were handed out, see chunks.py.

@@ -104,7 +104,7 @@ impl PythonBatches {
     }
 }
 
-/// Whether two types differ at most in the names of the items of lists and maps.
+/// Whether two types differ at most in the names of the items of lists.
 fn is_named_otherwise(one: &DataType, other: &DataType) -> bool {
     let same = |one: &FieldRef, other: &FieldRef| {
         one.is_nullable() == other.is_nullable()
