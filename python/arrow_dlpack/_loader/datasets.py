@@ -774,8 +774,8 @@ def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> E
         own = fragment.physical_schema.field(column.name).type
         text = (
             f'column "{column.name}" is {own} there and {column.type} in the schema of the '
-            f"dataset, and pyarrow does not cast it: {text}; name in schema= a type that pyarrow "
-            "casts this column of each file to, or leave it out with columns="
+            f"dataset, and pyarrow does not cast it: {text}; another schema=, or the path in "
+            "place of the dataset if its files have a common type, reads it"
         )
     # pyarrow counts rows: texts may have ends of lines.
     text = re.sub(r"Row #(\d+)", r"row \1 (the header counts, empty lines do not)", text, count=1)

@@ -158,9 +158,16 @@ def bar_of(rows: int | None) -> Any:
 
 
 def drawn_seed(
-    options: LoaderOptions, share: Share, framework: Framework | None, epoch: int
+    options: LoaderOptions,
+    share: Share,
+    framework: Framework | None,
+    epoch: int,
+    has_resumed: bool,
 ) -> int | None:
-    """The seed that orders the rows of an epoch, the same for all shares where seed= is given."""
+    """The seed that orders the rows of an epoch, the same for all shares where seed= is given.
+
+    has_resumed: whether the loader has gone on from a state.
+    """
     if options.shuffle is None:
         return None
     seed = options.seed
@@ -175,9 +182,9 @@ def drawn_seed(
         # The default device may be another one.
         torch = import_module("torch")
         drawn = int(torch.randint(2**53, (), device="cpu"))
-        # An epoch that goes on from a state draws nothing, so that the next one may draw what an
-        # earlier one drew: its order is another one all the same.
-        return _core._seed_of_epoch(drawn, epoch % 2**64)
+        # After a resume PyTorch may draw what it drew for an earlier epoch, by a seed of the script
+        # or of torchdata: the order is another one all the same.
+        return _core._seed_of_epoch(drawn, epoch % 2**64) if has_resumed else drawn
     # Numbers that any reader of JSON holds.
     return int.from_bytes(os.urandom(8), "big") >> 11
 

@@ -68,6 +68,7 @@ class Progress:
     def __init__(self) -> None:
         #: The state from which the next epoch goes on.
         self.loaded: dict[str, Any] | None = None
+        self._has_loaded = False
         self._next_epoch = 0
         self._position: Position | None = None
         #: What tells the data of the current epoch, and what it told, once it has been asked.
@@ -107,7 +108,7 @@ class Progress:
                     f"the state is of a loader with {name}={saved.get(name)!r}, and this one has "
                     f"{name}={options.get(name)!r}: its batches would be others"
                 )
-        self.loaded = dict(state)
+        self.loaded, self._has_loaded = dict(state), True
 
     def state(self, options: Mapping[str, Any], *, of_part: bool = False) -> dict[str, Any]:
         """Where the current epoch stands, or the next one where none has begun, for JSON.
@@ -166,12 +167,13 @@ class Progress:
         share: Share,
         reads: Share,
         identify: Callable[[], Identity] | None,
-        draw: Callable[[int], int | None],
+        draw: Callable[[int, bool], int | None],
     ) -> Start:
         """Where the next epoch begins: behind what has been handed out, if a state is loaded.
 
         reads: the share of the source's batches, which is all of them where the source is a part.
-        draw: returns the seed that orders the rows of an epoch.
+        draw: returns the seed that orders the rows of an epoch, of a loader that has taken a state
+            or has not.
         """
         identity = self._check_data(identify, options, share)
         self.check_part(share)
@@ -179,7 +181,7 @@ class Progress:
         batch, seed, chunks = 0, None, None
         if loaded is not None:
             batch, seed, chunks = loaded["batch"], loaded["seed"], loaded["chunks"]
-        seed = draw(epoch) if seed is None else seed
+        seed = draw(epoch, self._has_loaded) if seed is None else seed
         # One of several workers does not try again: the others have made batches, and go on.
         resumed = loaded if share.workers == 1 else None
         position = Position(epoch, batch, seed, reads, part, chunks, resumed=resumed)
