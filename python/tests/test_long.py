@@ -108,7 +108,7 @@ LONG = {
     "copy of a tensor": "lambda: arrow_dlpack.from_dlpack(strided)",
     "transposed": "lambda: arrow_dlpack.from_dlpack(strided.T, type='fixed_size_list')",
     "padding": "lambda: arrow_dlpack.to_tensor(lists, pad=0, max_length=300)",
-    "one padded row": "lambda: arrow_dlpack.to_tensor(lists[:1], pad=0, max_length=1 << 27)",
+    "one padded row": "lambda: arrow_dlpack.to_tensor(lists[:1], pad=0, max_length=1 << 28)",
     "dense lists": "lambda: arrow_dlpack.to_tensor(pa.chunked_array([lists] * 40))",
     "ragged lists": "lambda: arrow_dlpack.ragged(pa.chunked_array([lists] * 40))",
     "ragged texts": "lambda: arrow_dlpack.ragged(pa.chunked_array([texts] * 40))",
