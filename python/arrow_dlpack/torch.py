@@ -249,8 +249,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
 
     def state_dict(self) -> dict[str, Any]:
         """Where this process stands, as `Loader.state_dict`; for torchdata's StatefulDataLoader."""
-        is_worker = get_worker_info() is not None
-        return self.loader._state(of_part=True) if is_worker else self.loader.state_dict()
+        return self.loader._state(of_part=get_worker_info() is not None)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next epoch goes on there, as `Loader.load_state_dict`; in persistent workers too."""

@@ -143,7 +143,7 @@ class Dataset(Source):
         if has_no_columns(dataset):
             raise ValueError("the dataset has no columns: was it made of no files?")
         wanted = _of_dataset(dataset, columns)
-        options = _ahead_of(dataset, wanted)
+        options = _scan_options(dataset, wanted)
         read = _of_single_names(dataset)
         if where is None or not (seen or self._is_unpruned(dataset.schema, where)):
             options |= {} if where is None else {"filter": where}
@@ -869,8 +869,8 @@ def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None
     return wanted
 
 
-def _ahead_of(dataset: Any, columns: Sequence[str] | None) -> dict[str, Any]:
-    """How far a scan of files reads ahead: enough for all cores, or for all of a network.
+def _scan_options(dataset: Any, columns: Sequence[str] | None) -> dict[str, Any]:
+    """How a scan of files reads these columns: ahead enough for all cores, or for all of a network.
 
     As far as pyarrow reads a local file by itself, 16 batches, two cores decode most of it before
     its first batch is whole, and are idle while batches are made of it. Of files over a network it

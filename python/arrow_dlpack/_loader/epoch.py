@@ -162,11 +162,11 @@ def drawn_seed(
     share: Share,
     framework: Framework | None,
     epoch: int,
-    has_resumed: bool,
+    has_loaded: bool,
 ) -> int | None:
     """The seed that orders the rows of an epoch, the same for all shares where seed= is given.
 
-    has_resumed: whether the loader has gone on from a state.
+    has_loaded: whether the loader has taken a state, from which it may have gone on.
     """
     if options.shuffle is None:
         return None
@@ -184,7 +184,7 @@ def drawn_seed(
         drawn = int(torch.randint(2**53, (), device="cpu"))
         # After a resume PyTorch may draw what it drew for an earlier epoch, by a seed of the script
         # or of torchdata: the order is another one all the same.
-        return _core._seed_of_epoch(drawn, epoch % 2**64) if has_resumed else drawn
+        return _core._seed_of_epoch(drawn, epoch % 2**64) if has_loaded else drawn
     # Numbers that any reader of JSON holds.
     return int.from_bytes(os.urandom(8), "big") >> 11
 

@@ -198,8 +198,8 @@ def named(where: Any, schema: Any) -> list[str]:
 def is_named(where: Any, schema: Any, name: str) -> bool:
     """Whether the filter names the column, though it may not take the types of others."""
     try:
-        _try(where, _less(schema, {name}))
-    except (NotImplementedError, TypeError):
+        _apply(where, _less(schema, {name}))
+    except (KeyError, NotImplementedError, TypeError):
         pass
     except ValueError as error:
         return _unmatched(error) == name
@@ -372,7 +372,7 @@ def of_values(error: Exception, where: Any, schema: Any) -> Exception:
     )
 
 
-def _try(where: Any, schema: Any) -> None:
+def _apply(where: Any, schema: Any) -> None:
     """Raises pyarrow's own error for a filter that it cannot apply to these columns."""
     of = import_module("pyarrow.dataset").Scanner.from_batches
     of(iter(()), schema=schema, columns=[], filter=where)
@@ -387,7 +387,7 @@ def _unmatched(error: Exception) -> str | None:
 
 def _bind(where: Any, schema: Any) -> None:
     try:
-        _try(where, schema)
+        _apply(where, schema)
     except NotImplementedError as error:
         if "halffloat" not in str(error):
             raise

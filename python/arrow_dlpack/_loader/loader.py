@@ -384,6 +384,9 @@ class Loader(Loop, Generic[Batch_co]):
         read, the rows where they are known, digests of the footers of files, or of some rows of a
         table, and of the first and last rows, which are read once in an epoch for it.
         """
+        return self._state()
+
+    def _state(self, *, of_part: bool = False) -> dict[str, Any]:
         if self._elsewhere:
             raise TypeError(
                 "workers make these batches, and each has a state: wrap this Loader in a "
@@ -395,10 +398,8 @@ class Loader(Loop, Generic[Batch_co]):
                 "StatefulDataLoader asks for; after set_epoch(n), state_dict() is where epoch n "
                 "begins"
             )
-        return self._state()
-
-    def _state(self, **of: bool) -> dict[str, Any]:
-        return self._progress.state(options_of(self._data, self._options), **of)
+        options = options_of(self._data, self._options)
+        return self._progress.state(options, of_part=of_part)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next epoch goes on behind the batch at which `state_dict` was called.

@@ -185,7 +185,7 @@ fn of_table(rows: &Bound<'_, PyAny>, wanted: &[TrainedColumn]) -> PyResult<(Vec<
     let is_row = || Ok::<_, PyErr>(rows.hasattr("iloc")? && !rows.hasattr("columns")?);
     let (array, field) = match imported {
         Err(_)
-            if is_row()? || is_text(rows) || is_tensor(rows) || rows.is_instance_of::<PyInt>() =>
+            if is_row()? || is_text(rows) || has_dlpack(rows) || rows.is_instance_of::<PyInt>() =>
         {
             return Err(no_rows(rows));
         }
@@ -216,7 +216,7 @@ fn no_rows(rows: &Bound<'_, PyAny>) -> PyErr {
     let (got, way_out) = match rows.hasattr("iloc") {
         Ok(true) => (type_name(rows), ": df.iloc[[3]] is a frame of one row"),
         _ if is_text(rows) => (described(rows), ": json.loads(x) reads JSON"),
-        _ if is_tensor(rows) => {
+        _ if has_dlpack(rows) => {
             (type_name(rows), ": record_batch(x, names) makes columns of a matrix")
         }
         _ => (described(rows), ""),
@@ -226,7 +226,7 @@ fn no_rows(rows: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-fn is_tensor(rows: &Bound<'_, PyAny>) -> bool {
+fn has_dlpack(rows: &Bound<'_, PyAny>) -> bool {
     rows.hasattr("__dlpack__").unwrap_or_default()
 }
 
