@@ -1202,3 +1202,16 @@ def test_csv_that_does_not_parse_names_what_reads_it(tmp_path):
         assert f"pyarrow.csv.read_csv({str(path)!r}, read_options=..., parse_options=..." in note
         table = eval(f"pa.csv.read_csv(path, {options})", {"pa": pa, "path": path})
         assert next(iter(Loader(table)))["x"].tolist() == [1.5]
+
+
+def test_fragments_of_a_file_that_was_replaced_name_a_new_dataset(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": range(1000)}), path, row_group_size=100)
+    loader = Loader(list(ds.dataset(path).get_fragments()), batch_size=10)
+    assert len(list(loader)) == 100
+    path.unlink()
+    pq.write_table(pa.table({"x": range(1500)}), path, row_group_size=70)
+    for _ in range(2):
+        with pytest.raises(OSError, match="a new dataset read it"):
+            list(loader)
+    assert len(list(Loader(list(ds.dataset(path).get_fragments()), batch_size=10))) == 150

@@ -4,7 +4,9 @@ import decimal
 import os
 import re
 
+import datasets
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -580,3 +582,22 @@ def test_a_filter_by_the_key_of_folders_that_a_file_lacks_says_how_it_is_null(tm
     for told, kept in (where, [1]), (pc.field("k").is_null(), [3]):
         (batch,) = Loader(dataset, filter=told, columns=["x"], batch_size=9)
         assert batch["x"].tolist() == kept
+
+
+SCHEMAS = {
+    "table": lambda table: table,
+    "Hugging Face": lambda table: datasets.Dataset(table),
+    "Hugging Face, streamed": lambda table: datasets.Dataset(table).to_iterable_dataset(),
+    "lazy": lambda table: pl.from_arrow(table).lazy(),
+}
+
+
+@pytest.mark.parametrize("first", SCHEMAS)
+@pytest.mark.parametrize("second", SCHEMAS)
+def test_a_filter_sees_the_types_of_all_sources_of_a_mix(first, second):
+    nulls = pa.table({"x": [0, 1], "text": pa.nulls(2)})
+    texts = pa.table({"x": [2, 3], "text": ["a", "b"]})
+    for one, other in [(nulls, texts), (texts, nulls)]:
+        mix = Mix([(SCHEMAS[first](one), 1), (SCHEMAS[second](other), 1)])
+        assert rows_of(mix, filter=pc.field("text").isin(["a"])) == [2]
+        assert rows_of(mix, filter=pc.field("text").is_null()) == [0, 1]

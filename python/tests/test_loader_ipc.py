@@ -176,14 +176,24 @@ def test_what_begins_as_parquet_is_parquet_whatever_its_name(tmp_path, end):
     assert values(loader) == list(range(10))
 
 
-def test_arrow_files_may_be_left_early(tmp_path):
+@pytest.mark.parametrize("source", ["folder", "union", "schema", "fragments"])
+def test_arrow_files_may_be_left_early(tmp_path, source):
     """pyarrow 26 ends the process if several threads read some of their columns."""
     table = pa.table({"x": np.arange(200_000), "y": np.ones(200_000)})
     for part in "ab":
         written(tmp_path / f"{part}.arrow", table, "file", 10_000)
+    of = "ds.dataset({}, format='ipc')".format
+    made = {
+        "folder": "folder",
+        "union": f"ds.dataset([{of('path')} for path in pathlib.Path(folder).iterdir()])",
+        "schema": f"{of('folder')}.replace_schema(pa.schema([('x', 'int64')]))",
+        "fragments": f"list({of('folder')}.get_fragments())",
+    }
     program = f"""
+import pathlib, pyarrow as pa, pyarrow.dataset as ds
 from arrow_dlpack import Loader
+folder = {str(tmp_path)!r}
 for order in [{{}}, {{"shuffle": 100}}] * 100:
-    assert next(iter(Loader({str(tmp_path)!r}, batch_size=32, columns=["x"], **order)))
+    assert next(iter(Loader({made[source]}, batch_size=32, columns=["x"], **order)))
 """
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -143,7 +143,7 @@ class Dataset(Source):
         if has_no_columns(dataset):
             raise ValueError("the dataset has no columns: was it made of no files?")
         wanted = _of_dataset(dataset, columns)
-        options = _scan_options(dataset, wanted)
+        options = _scan_options(dataset)
         read = _of_single_names(dataset)
         if where is None or not (seen or self._is_unpruned(dataset.schema, where)):
             options |= {} if where is None else {"filter": where}
@@ -359,6 +359,9 @@ class Dataset(Source):
 class Files(Dataset):
     """Files that were named, whose columns have the type that all of their footers allow."""
 
+    #: What reads a file that was replaced, for errors.
+    anew = "the next one reads it anew"
+
     def __init__(self, files: Sequence[tuple[str, Any]], form: Any, system: Any) -> None:
         """files: paths, and the values of the keys of the folders that count, by their names."""
         pa = import_module("pyarrow")
@@ -456,7 +459,7 @@ class Files(Dataset):
         def batches() -> Iterator[Any]:
             for batch, fragment in scanner.scan_batches():
                 if self._is_replaced(fragment.path):
-                    raise _replaced(fragment.path)
+                    raise self._replaced(fragment.path)
                 yield batch
 
         return Made(scanner.projected_schema, batches())
@@ -465,9 +468,12 @@ class Files(Dataset):
         stamp = stamp_of(path)
         return stamp is not None and stamp != self._stamped.get(path, stamp)
 
+    def _replaced(self, path: str) -> Exception:
+        return OSError(f"{path} was replaced while an epoch read it: {self.anew}")
+
     def explained(self, error: Exception, query: Query) -> Exception:
         if is_of_reading(error) and (path := next(filter(self._is_replaced, self._stamped), None)):
-            return _replaced(path)
+            return self._replaced(path)
         if isinstance(error, KeyError):
             return of_key(error, [path for path, _ in self._files], self.names() or [])
         return super().explained(error, query)
@@ -642,6 +648,8 @@ class Fragments(Files):
     have themselves, as their ``to_table``.
     """
 
+    anew = "fragments keep the footer that they had, and those of a new dataset read it"
+
     def __init__(self, fragments: Sequence[Any]) -> None:
         first = fragments[0]
         super().__init__([(one.path, {}) for one in fragments], first.format, first.filesystem)
@@ -749,10 +757,6 @@ def _is_never_cast(one: Any, other: Any) -> bool:
         return True
     no_casts = pa.types.is_run_end_encoded, pa.types.is_union, has_list_views
     return has_coded_views(one) or any(tells(other) for tells in no_casts)
-
-
-def _replaced(path: str) -> Exception:
-    return OSError(f"{path} was replaced while an epoch read it: the next one reads it anew")
 
 
 def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> Exception:
@@ -869,23 +873,35 @@ def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None
     return wanted
 
 
-def _scan_options(dataset: Any, columns: Sequence[str] | None) -> dict[str, Any]:
-    """How a scan of files reads these columns: ahead enough for all cores, or for all of a network.
+def _scan_options(dataset: Any) -> dict[str, Any]:
+    """How a scan reads files: ahead enough for all cores, or for all of a network.
 
     As far as pyarrow reads a local file by itself, 16 batches, two cores decode most of it before
     its first batch is whole, and are idle while batches are made of it. Of files over a network it
     opens 4 at once, and most of the time waits for answers. A scan of Arrow files by several
-    threads, some of whose columns are read, ends the process in pyarrow 26 if it is dropped early.
+    threads, which have columns that are not read, ends the process in pyarrow 26 if it is dropped
+    early; one thread is as fast.
     """
-    system = getattr(dataset, "filesystem", None)
-    if system is None:
-        return {}
-    is_ipc = isinstance(dataset.format, import_module("pyarrow.dataset").IpcFileFormat)
-    is_part = columns is not None and len(columns) < len(dataset.schema)
-    ahead: dict[str, Any] = {"use_threads": False} if is_ipc and is_part else {}
-    if getattr(system, "type_name", None) == "local":
+    files = list(_file_datasets(dataset))
+    systems = [one.filesystem for one in files if one.filesystem is not None]
+    ipc = import_module("pyarrow.dataset").IpcFileFormat if files else ()
+    ahead: dict[str, Any] = {}
+    if any(isinstance(one.format, ipc) for one in files):
+        ahead["use_threads"] = False
+    if not systems:
+        return ahead
+    if all(system.type_name == "local" for system in systems):
         return ahead | {"batch_readahead": min(16, 2 * import_module("pyarrow").cpu_count())}
     return ahead | {"fragment_readahead": 16}
+
+
+def _file_datasets(dataset: Any) -> Iterator[Any]:
+    """The datasets of files that a dataset of pyarrow's is made of: itself, or its children."""
+    if hasattr(dataset, "filesystem") and hasattr(dataset, "format"):
+        yield dataset
+    elif type(dataset).__module__.startswith("pyarrow"):
+        for child in getattr(dataset, "children", ()):
+            yield from _file_datasets(child)
 
 
 def has_no_columns(source: Any) -> bool:

@@ -21,7 +21,7 @@ from .identity import ends_of, of_footers, of_groups, of_rows, of_types
 from .ipc import IpcFiles
 from .known import is_in_memory, known_schema
 from .paths import are_ipc_files, arrow_system, format_of, found_files
-from .readers import is_frame, table_of
+from .readers import is_frame, reader_of, table_of
 from .schema import Query, Told, conformed, told_by
 from .source import Loop, Several, Source, Stream, casting, rows_of_table
 
@@ -183,8 +183,12 @@ def _of_lazy_frame(frame: Any) -> Source:
         some = frame if columns is None else frame.select(list(dict.fromkeys(columns)))
         return chain([some.head(0).collect()], some.collect_batches())
 
+    def known() -> Any:
+        empty = import_module("polars").DataFrame(schema=frame.collect_schema())
+        return reader_of(empty).schema
+
     way = casting("x.cast({name: type})")
-    return Stream(read, names=lambda: frame.collect_schema().names(), way=way)
+    return Stream(read, names=lambda: frame.collect_schema().names(), known=known, way=way)
 
 
 #: Of a dataset of Hugging Face's that are read at once.
@@ -233,7 +237,10 @@ def _of_hugging_face(dataset: Any) -> Source:
         return dataset.column_names
 
     way = casting("x.cast(datasets.Features.from_arrow_schema(schema))")
-    return Stream(read, rows, names=names, identify=identity, told=_OF_OBJECTS, way=way)
+    known = partial(known_schema, dataset)
+    return Stream(
+        read, rows, names=names, identify=identity, told=_OF_OBJECTS, known=known, way=way
+    )
 
 
 def _batches_of_hugging_face(dataset: Any) -> Iterator[Any]:

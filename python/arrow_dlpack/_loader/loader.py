@@ -434,7 +434,7 @@ class Loader(Loop, Generic[Batch_co]):
             except Exception as error:
                 parts = [one for one, _ in data.sources] if isinstance(data, Mix) else [data]
                 is_filtered = any(_filters.own_of(part) is not None for part in parts)
-                way = "a path, a dataset"
+                way = "a path, a dataset of files, a table"
                 if is_filtered:
                     way = "the dataset without its filter, and that as filter= of the Loader"
                 raise TypeError(

@@ -86,7 +86,7 @@ class Source:
         """identify: tells what a state holds of data of which rows are not to be read for it.
 
         count: the rows that data have now which may change between epochs.
-        known: the schema of data that are read once, None if they do not tell it unread.
+        known: the schema of data that are not opened for it, None if they do not tell it unread.
         """
         self._open, self._rows, self.once, self._names = open_columns, rows, once, names
         self._identify, self._count, self._known_schema = identify, count, known
@@ -254,9 +254,10 @@ class Stream(Source):
         identify: Callable[[Query], dict[str, Any]] = lambda query: {},
         *,
         told: Told = TOLD,
+        known: Callable[[], Any] = lambda: None,
         way: str | None = None,
     ) -> None:
-        super().__init__(lambda columns: None, rows, once, names, identify, way=way)
+        super().__init__(lambda columns: None, rows, once, names, identify, known=known, way=way)
         self._parts, self._told_parts, self._is_begun = parts, told, False
         #: Those of an iterator that is read once, from its first reading on.
         self._left: _Parts | None = None
@@ -268,7 +269,7 @@ class Stream(Source):
         return self._is_begun
 
     def schema(self, query: Query = ALL) -> Any:
-        return None
+        return self._known_schema()
 
     def _told(self, query: Query) -> dict[str, Any]:
         return super()._told(query) or of_types(self._begun_as.get(_columns_of(query)), query)
