@@ -1,5 +1,6 @@
 """An `Encoder` makes of rows what a batch of a `Loader` is, of one row as of all of them."""
 
+import array
 import datetime as dt
 import io
 import json
@@ -551,6 +552,27 @@ def test_columns_of_a_dict_are_arrow_data_tensors_or_lists():
         encoder({"x": [1.5, 2], "text": ["a"]})
     with pytest.raises(TypeError, match=r"one row is \[row\], a list of one dict"):
         encoder({"x": 1.5, "text": "a"})
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Index([1.0, 2.0]),
+        pd.RangeIndex(1, 3),
+        pd.array([1, 2], "Int64"),
+        pd.Categorical([1, 2]),
+        array.array("d", [1, 2]),
+        memoryview(array.array("q", [1, 2])),
+        np.array([1, 2], object),
+    ],
+    ids=lambda column: type(column).__name__,
+)
+def test_a_column_of_what_lists_its_values_is_that_list(column):
+    table = pa.table({"x": [0.5, 1.5]})
+    encoder = Loader(table, columns=["x"], framework="numpy").encoder()
+    assert encoder({"x": column})["x"].tolist() == [1.0, 2.0]
+    with pytest.raises(TypeError, match="DLPack only supports"):
+        encoder({"x": np.array(1, object)})
 
 
 @pytest.mark.parametrize("rows", [5, "x", None, [1], [[1]], pa.array([1]), object()], ids=type)

@@ -586,7 +586,7 @@ def test_a_filter_by_the_key_of_folders_that_a_file_lacks_says_how_it_is_null(tm
 
 SCHEMAS = {
     "table": lambda table: table,
-    "Hugging Face": lambda table: datasets.Dataset(table),
+    "Hugging Face": datasets.Dataset,
     "Hugging Face, streamed": lambda table: datasets.Dataset(table).to_iterable_dataset(),
     "lazy": lambda table: pl.from_arrow(table).lazy(),
 }

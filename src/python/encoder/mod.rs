@@ -418,11 +418,17 @@ fn of_column<'py>(
         let kind = values.getattr("dtype")?.getattr("kind")?;
         Ok(matches!(&*kind.str()?.to_string(), "O" | "U" | "T" | "S"))
     };
-    if has("tolist")? && is_object().unwrap_or(false) {
-        let items = values.call_method0("tolist")?;
-        return of_cells(listed(&items)?.unwrap_or_default());
+    let is_tensor = has("__dlpack__")?;
+    // Objects of NumPy's, and an index or an array of pandas's.
+    let is_listed = has("tolist")? && (!is_tensor || is_object().unwrap_or(false));
+    let items = match is_listed {
+        true => listed(&values.call_method0("tolist").map_err(in_column)?)?,
+        false => None,
+    };
+    if let Some(items) = items {
+        return of_cells(items);
     }
-    if has("__dlpack__")? {
+    if is_tensor {
         let array = PyArray::from_dlpack(values, None, None, None, None).map_err(in_column)?;
         let (array, field) = array.into_inner();
         return column.conformed(&array, &field);
