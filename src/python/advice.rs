@@ -1,5 +1,8 @@
 //! What a function accepts, and what to do with an object that is something else.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::types::{
     IntoPyDict, PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt,
@@ -47,10 +50,10 @@ impl Expected {
     }
 
     /// How to make what was expected. An exception from the object's attributes must not replace the error.
-    pub(super) fn way_out(self, object: &Bound<'_, PyAny>) -> Option<String> {
+    pub(super) fn way_out(self, object: &Bound<'_, PyAny>) -> Option<WayOut> {
         // A class has the attributes of its objects, but no values.
         if object.is_instance_of::<PyType>() {
-            return Some("pass an object of it".to_owned());
+            return Some("pass an object of it".into());
         }
         if let Ok(Some(way_out)) = of_dtype(object) {
             return Some(way_out);
@@ -62,7 +65,7 @@ impl Expected {
             return Some(way_out);
         }
         if let Ok(Some(way_out)) = of_layout(object) {
-            return Some(way_out.to_owned());
+            return Some(way_out.into());
         }
         if let Ok(Some(way_out)) = of_columns(object) {
             return Some(way_out);
@@ -75,10 +78,10 @@ impl Expected {
             Self::Tensor | Self::Any => tensor_of(object),
             Self::Arrow | Self::Either => arrow_of(object, self),
         };
-        way_out.ok().flatten().map(str::to_owned)
+        way_out.ok().flatten()
     }
 
-    fn but(self, object: &Bound<'_, PyAny>, way_out: Option<String>) -> PyErr {
+    fn but(self, object: &Bound<'_, PyAny>, way_out: Option<WayOut>) -> PyErr {
         let expected = self.words();
         let got = match object.cast::<PyType>().map(|class| class.name()) {
             Ok(Ok(class)) => format!("the class {class}"),
@@ -93,33 +96,88 @@ impl Expected {
     }
 }
 
-type WayOut = PyResult<Option<&'static str>>;
+/// What to do with an object that is something else than was expected.
+pub(super) struct WayOut {
+    words: Cow<'static, str>,
+    /// What `pyarrow.table` takes as a column, an expression of Python's, where the words make an array.
+    column: Option<Cow<'static, str>>,
+}
+
+impl WayOut {
+    /// pyarrow makes an array of these values.
+    fn values(values: impl Into<Cow<'static, str>>, what: &str) -> Self {
+        let values = values.into();
+        Self { words: format!("pyarrow.array({values}) makes {what}").into(), column: Some(values) }
+    }
+
+    /// An expression of Python's that makes an array.
+    fn array(made: impl Into<Cow<'static, str>>, what: &str) -> Self {
+        let made = made.into();
+        Self { words: format!("{made} makes {what}").into(), column: Some(made) }
+    }
+
+    /// The same words, and more of them.
+    fn and(mut self, more: &str) -> Self {
+        self.words.to_mut().push_str(more);
+        self
+    }
+}
+
+impl From<&'static str> for WayOut {
+    fn from(words: &'static str) -> Self {
+        Self { words: words.into(), column: None }
+    }
+}
+
+impl From<String> for WayOut {
+    fn from(words: String) -> Self {
+        Self { words: words.into(), column: None }
+    }
+}
+
+impl fmt::Display for WayOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words)
+    }
+}
+
+type Found = PyResult<Option<WayOut>>;
+
+/// How to make Arrow data of an object that is none: what the error of `Array` says, and of values what makes a column of them.
+#[pyfunction]
+#[pyo3(signature = (data, /))]
+pub(super) fn _way_to_arrow(
+    data: &Bound<'_, PyAny>,
+) -> Option<(Cow<'static, str>, Option<Cow<'static, str>>)> {
+    Expected::Arrow.way_out(data).map(|way_out| (way_out.words, way_out.column))
+}
 
 /// How to make a tensor of it.
-fn tensor_of(object: &Bound<'_, PyAny>) -> WayOut {
+fn tensor_of(object: &Bound<'_, PyAny>) -> Found {
     if is_arrow(object)? {
-        return Ok(Some("it is Arrow data: use to_tensor, or Array"));
+        return Ok(Some("it is Arrow data: use to_tensor, or Array".into()));
     }
     if is_sequence(object) || is_set(object) {
         return tensor_of_items(object);
     }
     if object.hasattr("__array_interface__")? || has_buffer(object) {
-        return Ok(Some("asdlpack(x) takes its memory as it is"));
+        return Ok(Some("asdlpack(x) takes its memory as it is".into()));
     }
     if is_path(object)? && object.str()?.to_str()?.ends_with(".npy") {
-        return Ok(Some("if it is a path, numpy.load(x) reads such a file"));
+        return Ok(Some("if it is a path, numpy.load(x) reads such a file".into()));
     }
     if object.hasattr("as_py")? {
-        return Ok(Some("numpy.asarray(x.as_py()) makes a tensor of it, if it is a number"));
+        return Ok(Some("numpy.asarray(x.as_py()) makes a tensor of it, if it is a number".into()));
     }
     // Arrays of pandas, of which NumPy makes Python's objects where a value is missing.
     if object.hasattr("__arrow_array__")? {
         return Ok(Some(
-            "pyarrow.array(x) makes Arrow data of it, with nulls, and to_tensor a tensor of that",
+            "pyarrow.array(x) makes Arrow data of it, with nulls, and to_tensor a tensor of that"
+                .into(),
         ));
     }
     if object.hasattr("__array__")? || is_number(object)? {
-        return Ok(Some("numpy.asarray(x) makes a tensor of it"));
+        return Ok(Some("numpy.asarray(x) makes a tensor of it".into()));
     }
     arrow_of(object, Expected::Either)
 }
@@ -159,25 +217,24 @@ fn has_large(object: &Bound<'_, PyAny>) -> bool {
 }
 
 /// How to make a tensor of a list, tuple or set, judged by its first item, and by whether one is missing.
-fn tensor_of_items(object: &Bound<'_, PyAny>) -> WayOut {
+fn tensor_of_items(object: &Bound<'_, PyAny>) -> Found {
     let of_numbers = match is_set(object) {
         true => "numpy.asarray(sorted(x)) makes a tensor of it",
         false => "numpy.asarray(x) makes a tensor of it",
     };
     let Some(first) = object.try_iter()?.next().transpose()? else {
-        return Ok(Some(of_numbers));
+        return Ok(Some(of_numbers.into()));
     };
     if has_none(object)? {
         return Ok(Some(
-            "pyarrow.array(x) makes Arrow data of it, with nulls, and to_tensor a tensor of that",
+            "pyarrow.array(x) makes Arrow data of it, with nulls, and to_tensor a tensor of that"
+                .into(),
         ));
     }
     if has_large(object) {
-        return Ok(Some(
-            "numpy.asarray(x, \"float64\") makes a tensor of it, of rounded numbers: 64 bits do not hold all of them",
-        ));
+        return Ok(Some("numpy.asarray(x, \"float64\") makes a tensor of it, of rounded numbers: 64 bits do not hold all of them".into()));
     }
-    Ok(Some(if first.is_instance_of::<PyString>() || first.is_instance_of::<PyBytes>() {
+    let words = if first.is_instance_of::<PyString>() || first.is_instance_of::<PyBytes>() {
         "texts are no tensor: pyarrow.array(x) makes Arrow data of them, and pyarrow.table a table with it"
     } else if is_set(object) && !is_number(&first)? {
         return arrow_of(object, Expected::Either);
@@ -198,12 +255,13 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> WayOut {
         "numpy.asarray(x, \"float64\") makes a tensor of it"
     } else {
         return arrow_of(object, Expected::Either);
-    }))
+    };
+    Ok(Some(words.into()))
 }
 
 /// What to do with a list or tuple that has Arrow data: with the item that is none, or is a column beside tables, and
 /// else how to join all. The first items tell.
-fn of_some_arrow(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+fn of_some_arrow(object: &Bound<'_, PyAny>) -> Found {
     const SEEN: usize = 1000;
     let Some(items) = listed(object)? else { return Ok(None) };
     let (mut first_table, mut first_column, mut other) = (None, None, None);
@@ -219,12 +277,12 @@ fn of_some_arrow(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         (None, None, _) => None,
         (.., Some((index, kind))) => Some(format!(
             "item {index} is {kind}, and others are Arrow data: convert it first, or leave it out"
-        )),
+        ).into()),
         (Some(_), Some((index, kind)), None) => Some(format!(
             "item {index} is {kind}, one column, and others are tables: pyarrow.table({{\"x\": x[{index}]}}) makes a \
              table of it"
-        )),
-        (has_tables, ..) => Some(way_to_join(&items, has_tables.is_some())?.to_owned()),
+        ).into()),
+        (has_tables, ..) => Some(way_to_join(&items, has_tables.is_some())?.into()),
     })
 }
 
@@ -411,7 +469,7 @@ fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, &'
 }
 
 /// How to make Arrow data of an object of Python's, or several, of which pyarrow makes none as they are.
-fn of_objects(object: &Bound<'_, PyAny>, is_tensor: bool) -> PyResult<Option<String>> {
+fn of_objects(object: &Bound<'_, PyAny>, is_tensor: bool) -> Found {
     let way_out = match listed(object)? {
         // NumPy has tensors of all numbers, but of nulls none.
         Some(items)
@@ -436,11 +494,11 @@ fn of_objects(object: &Bound<'_, PyAny>, is_tensor: bool) -> PyResult<Option<Str
         }
         None => None,
     };
-    Ok(way_out.map(|(made, told)| format!("{made} makes {told}")))
+    Ok(way_out.map(|(made, told)| WayOut::array(made, told)))
 }
 
 /// How to make a table of a dict of lists of which pyarrow makes none, or of values that are one row.
-fn of_columns(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+fn of_columns(object: &Bound<'_, PyAny>) -> Found {
     let Ok(dict) = object.cast::<PyDict>() else { return Ok(None) };
     let mut arrays = Vec::new();
     for (name, value) in dict.iter() {
@@ -448,9 +506,10 @@ fn of_columns(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         let Some(way_out) = of_dtype(&value)? else { continue };
         let name = name.repr()?.to_string();
         let place = format!("x[{name}]");
-        if way_out.starts_with("pyarrow.array(x)") {
+        let Some(column) = way_out.column else { continue };
+        if column == "x" {
             arrays.push(format!("{name}: pyarrow.array({place})"));
-        } else if way_out.starts_with("pyarrow.array(") && value.getattr("ndim")?.eq(1)? {
+        } else if value.getattr("ndim")?.eq(1)? {
             let items = listed(&value.call_method0("tolist")?)?.unwrap_or_default();
             let plain = || format!("pyarrow.array({place}.tolist())");
             let made = of_values(&items, &place)?.map_or_else(plain, |(made, _)| made);
@@ -459,7 +518,7 @@ fn of_columns(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     }
     if !arrays.is_empty() {
         let arrays = arrays.join(", ");
-        return Ok(Some(format!("record_batch({{**x, {arrays}}}) makes a table of it")));
+        return Ok(Some(format!("record_batch({{**x, {arrays}}}) makes a table of it").into()));
     }
     let (mut made, mut floats, mut is_row) = (Vec::new(), Vec::new(), false);
     for (name, value) in dict.iter() {
@@ -489,14 +548,16 @@ fn of_columns(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
             true => "x".to_owned(),
             false => format!("{{**x, {}}}", floats.join(", ")),
         };
-        return Ok(Some(format!("pyarrow.Table.from_pylist([{row}]) makes a table of one row")));
+        let made = format!("pyarrow.Table.from_pylist([{row}]) makes a table of one row");
+        return Ok(Some(made.into()));
     }
     let made = made.join(", ");
-    Ok((!made.is_empty()).then(|| format!("pyarrow.table({{**x, {made}}}) makes a table of it")))
+    Ok((!made.is_empty())
+        .then(|| format!("pyarrow.table({{**x, {made}}}) makes a table of it").into()))
 }
 
 /// The way back from the named tuples of tensors that stand for rows of different lengths.
-fn of_rows(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+fn of_rows(object: &Bound<'_, PyAny>) -> Found {
     let Some(NamedRows { side, mask, .. }) = NamedRows::of(object)? else { return Ok(None) };
     let (call, bounds, side) = match side {
         None => ("from_ragged", "offsets", ""),
@@ -508,18 +569,18 @@ fn of_rows(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         Some(_) => format!("x.values, x.{bounds}, mask=x.mask"),
     };
     let made = format!("{call}({parts}{side}) makes a column of lists of it, for pyarrow.table");
-    Ok(Some(made))
+    Ok(Some(made.into()))
 }
 
 /// What makes Arrow data of a masked array of NumPy's, of numbers.
 pub(super) const OF_MASKED: &str = "from_dlpack(x.data, mask=~numpy.ma.getmaskarray(x))";
 
 /// How to convert an array of NumPy's whose dtype no tensor has.
-pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> Found {
     let Some(dtype) = object.getattr_opt("dtype")? else { return Ok(None) };
     let Some(kind) = dtype.getattr_opt("kind")? else {
         let is_key = dtype.str()?.to_str()?.starts_with("key<");
-        return Ok(is_key.then(|| "jax.random.key_data(x) is a tensor of its bits".to_owned()));
+        return Ok(is_key.then(|| "jax.random.key_data(x) is a tensor of its bits".into()));
     };
     let kind = kind.extract::<String>()?;
     // pyarrow makes arrays of arrays of one dimension.
@@ -537,37 +598,37 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         "; x.view(\"int64\") has its numbers as a tensor"
     };
     if let Some(times) = times_for_arrow(&dtype, &kind, flat)? {
-        return Ok(Some(format!("{times}{numbers}")));
+        return Ok(Some(times.and(numbers)));
     }
     Ok(match kind.as_str() {
         "M" | "m" if !dtype.getattr("isnative")?.extract::<bool>()? => {
-            Some(format!("{swapped}, of which pyarrow.array makes Arrow data"))
+            Some(format!("{swapped}, of which pyarrow.array makes Arrow data").into())
         }
-        "M" | "m" => Some(format!("pyarrow.array({flat}) makes Arrow data of {dtype}{numbers}")),
+        "M" | "m" => Some(WayOut::values(flat, &format!("Arrow data of {dtype}")).and(numbers)),
         "O" if is_flat
             && are_unknown(&listed(&object.call_method0("tolist")?)?.unwrap_or_default())? =>
         {
-            Some("pyarrow has no type for its objects: make numbers or texts of them".to_owned())
+            Some("pyarrow has no type for its objects: make numbers or texts of them".into())
         }
         "U" | "S" | "O" => {
             let of_objects = match kind == "O" && is_flat && !has_mask {
                 true => of_objects(&object.call_method0("tolist")?, false)?,
                 false => None,
             };
-            let plain = || format!("pyarrow.array({flat}) makes Arrow data of {dtype}");
+            let plain = || WayOut::values(flat, &format!("Arrow data of {dtype}"));
             Some(of_objects.unwrap_or_else(plain))
         }
-        "T" => Some(format!("pyarrow.array({flat}.tolist()) makes Arrow data of texts")),
+        "T" => Some(WayOut::values(format!("{flat}.tolist()"), "Arrow data of texts")),
         "V" if !dtype.getattr("names")?.is_none() => Some(
             "pyarrow.table({name: x[name] for name in x.dtype.names}) makes a table of its fields"
-                .to_owned(),
+                .into(),
         ),
-        _ if !dtype.getattr("isnative")?.extract::<bool>()? => Some(swapped.to_owned()),
+        _ if !dtype.getattr("isnative")?.extract::<bool>()? => Some(swapped.into()),
         "f" if dtype.getattr("itemsize")?.extract::<usize>()? > 8 => {
-            Some("x.astype(\"float64\") is a tensor".to_owned())
+            Some("x.astype(\"float64\") is a tensor".into())
         }
         "c" if dtype.getattr("itemsize")?.extract::<usize>()? > 16 => {
-            Some("x.astype(\"complex128\") is a tensor".to_owned())
+            Some("x.astype(\"complex128\") is a tensor".into())
         }
         // Of others that NumPy has no kind for, such as bfloat16, the elements are numbers.
         "V" if dtype.getattr("type")?.getattr("__name__")?.eq("void")? => {
@@ -576,16 +637,16 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
                 true => "numpy.frombuffer(x, \"uint8\")",
                 false => "numpy.ascontiguousarray(x).view(\"uint8\").reshape(*x.shape, -1)",
             };
-            Some(format!("{bytes} is a tensor of its bytes"))
+            Some(format!("{bytes} is a tensor of its bytes").into())
         }
-        _ if has_mask => Some(format!("{OF_MASKED} makes Arrow data of it, with nulls")),
+        _ if has_mask => Some(WayOut::array(OF_MASKED, "Arrow data of it, with nulls")),
         _ => None,
     })
 }
 
 /// How to convert an array of numbers of which NumPy makes no tensor: of a dtype of ml_dtypes's, or of a field of a record
 /// that is packed.
-pub(super) fn of_elements(array: &Bound<'_, PyAny>) -> WayOut {
+pub(super) fn of_elements(array: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
     let dtype = array.getattr("dtype")?;
     let class = dtype.getattr("type")?;
     if class.getattr("__module__")?.eq("ml_dtypes")? {
@@ -605,7 +666,7 @@ pub(super) fn of_elements(array: &Bound<'_, PyAny>) -> WayOut {
 }
 
 /// How to convert times of a unit that Arrow has not; `None` of others. `flat`: the expression of an array of one dimension.
-fn times_for_arrow(dtype: &Bound<'_, PyAny>, kind: &str, flat: &str) -> PyResult<Option<String>> {
+fn times_for_arrow(dtype: &Bound<'_, PyAny>, kind: &str, flat: &str) -> Found {
     if kind != "M" && kind != "m" {
         return Ok(None);
     }
@@ -615,21 +676,23 @@ fn times_for_arrow(dtype: &Bound<'_, PyAny>, kind: &str, flat: &str) -> PyResult
     let base = unit.trim_start_matches(|digit: char| digit.is_ascii_digit());
     Ok(match (kind, base) {
         (_, "s" | "ms" | "us" | "ns") | ("M", "D") if base == unit => None,
-        ("m", "Y" | "M") => Some(format!(
-            "pyarrow.array({flat}.view(\"int64\")) makes Arrow data of its numbers, as years and months have no one \
-             length"
+        ("m", "Y" | "M") => Some(WayOut::values(
+            format!("{flat}.view(\"int64\")"),
+            "Arrow data of its numbers, as years and months have no one length",
         )),
-        (_, "ps" | "fs" | "as") => Some(format!(
-            "pyarrow.array({flat}.astype(\"{kind}8[ns]\")) makes Arrow data of {dtype}, less what is finer"
+        (_, "ps" | "fs" | "as") => Some(WayOut::values(
+            format!("{flat}.astype(\"{kind}8[ns]\")"),
+            &format!("Arrow data of {dtype}, less what is finer"),
         )),
-        _ => Some(format!(
-            "pyarrow.array({flat}.astype(\"{kind}8[s]\")) makes Arrow data of {dtype}"
+        _ => Some(WayOut::values(
+            format!("{flat}.astype(\"{kind}8[s]\")"),
+            &format!("Arrow data of {dtype}"),
         )),
     })
 }
 
 /// What converts a tensor of PyTorch's that is no plain one: one of rows of different lengths, a sparse or a quantized one.
-pub(super) fn of_layout(object: &Bound<'_, PyAny>) -> WayOut {
+pub(super) fn of_layout(object: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
     let is = |name: &str| match object.getattr_opt(name)? {
         Some(is_it) => Ok::<_, PyErr>(is_it.extract().unwrap_or(false)),
         None => Ok(false),
@@ -672,34 +735,34 @@ fn is_conjugated(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// How to make Arrow data of it.
-fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> WayOut {
+fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
     if object.is_none() {
-        return Ok(Some("is there a return missing?"));
+        return Ok(Some("is there a return missing?".into()));
     }
     let has_dlpack = object.hasattr("__dlpack__")?;
     if expected == Expected::Arrow && has_dlpack {
-        return Ok(Some(
-            "it is a tensor already: asdlpack(x) and Tensor.from_dlpack(x) make a Tensor of it, from_dlpack(x) \
-             an Array",
-        ));
+        return Ok(Some(WayOut {
+            words: "it is a tensor already: asdlpack(x) and Tensor.from_dlpack(x) make a Tensor of it, from_dlpack(x) \
+                    an Array"
+                .into(),
+            column: Some("from_dlpack(x)".into()),
+        }));
     }
     if is_path(object)? {
-        return Ok(Some(
-            "if it is a path, pyarrow.dataset.dataset(x) opens it, for iter_batches, and to_table() of that \
-             reads it all",
-        ));
+        return Ok(Some("if it is a path, pyarrow.dataset.dataset(x) opens it, for iter_batches, and to_table() of that \
+             reads it all".into()));
     }
     if object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>() {
-        return Ok(Some(
-            "asdlpack(x) is a tensor of its bytes; if they are a path, use os.fsdecode, and if they are Arrow \
-             IPC, pyarrow.ipc.open_stream(x)",
-        ));
+        return Ok(Some("asdlpack(x) is a tensor of its bytes; if they are a path, use os.fsdecode, and if they are Arrow \
+             IPC, pyarrow.ipc.open_stream(x)".into()));
     }
     if object.hasattr("__array_interface__")?
         || object.is_instance_of::<PyMemoryView>()
         || has_buffer(object)
     {
-        return Ok(Some("asdlpack(x) is a tensor of its memory, and to_arrow() of that an Array"));
+        return Ok(Some(
+            "asdlpack(x) is a tensor of its memory, and to_arrow() of that an Array".into(),
+        ));
     }
     if let Ok(dict) = object.cast::<PyDict>() {
         // A column with a mask is a pair of tensors.
@@ -709,61 +772,64 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> WayOut {
         };
         let are_tensors = dict.values().iter().any(|value| is_tensor(&value));
         let has_names = dict.keys().iter().all(|name| name.is_instance_of::<PyString>());
-        return Ok(Some(match (are_tensors, has_names) {
+        let words = match (are_tensors, has_names) {
             (true, true) => "record_batch(x) makes a table of tensors",
             (true, false) => {
                 "record_batch({str(name): column for name, column in x.items()}) makes a table of tensors"
             }
             (false, _) => "pyarrow.table(x) makes a table of it",
-        }));
+        };
+        return Ok(Some(words.into()));
     }
     if is_sequence(object) {
         return of_items(object);
     }
     if let Some(way_out) = of_library(object)? {
-        return Ok(Some(way_out));
+        return Ok(Some(way_out.into()));
     }
     if object.hasattr("__next__")? {
-        return Ok(Some(
-            "pyarrow.array(list(x)) makes an array of values, and pyarrow.RecordBatchReader.from_batches(schema, \
-             x) a reader of record batches",
-        ));
+        let made = WayOut::array("pyarrow.array(list(x))", "an array of values");
+        let of_batches =
+            ", and pyarrow.RecordBatchReader.from_batches(schema, x) a reader of record batches";
+        return Ok(Some(made.and(of_batches)));
     }
     if object.hasattr("__array__")? || object.hasattr("__arrow_array__")? {
-        return Ok(Some("pyarrow.array(x) makes an array of it"));
+        return Ok(Some(WayOut::values("x", "an array of it")));
     }
     if object.hasattr("as_py")? || is_number(object)? || object.hasattr("__float__")? {
-        return Ok(Some("pyarrow.array([x]) makes an array of one value"));
+        return Ok(Some(WayOut::array("pyarrow.array([x])", "an array of one value")));
     }
     if is_set(object) {
         return of_items(object);
     }
     Ok(match object.hasattr("__iter__")? && !object.hasattr("__arrow_c_schema__")? {
-        true => Some("pyarrow.array(x) makes an array of values"),
+        true => Some(WayOut::values("x", "an array of values")),
         false => None,
     })
 }
 
 /// How to convert a list or tuple, judged by its first item.
-fn of_items(object: &Bound<'_, PyAny>) -> WayOut {
+fn of_items(object: &Bound<'_, PyAny>) -> Found {
     let first = object.try_iter()?.next().transpose()?;
     let Some(first) = first else {
-        return Ok(Some("pyarrow.array(x, type) makes an array of none"));
+        return Ok(Some(WayOut::array("pyarrow.array(x, type)", "an array of none")));
     };
     Ok(Some(if first.hasattr("__dlpack__")? {
         "several of one length are rows of numpy.stack(x) or torch.stack(x), of any length those of from_ragged(x), and \
          columns are record_batch(dict(...))"
+            .into()
     } else if let Ok(row) = first.cast::<PyDict>() {
         match row.values().iter().any(|value| value.hasattr("__dlpack__").unwrap_or(false)) {
-            true => "list(map(record_batch, x)) makes tables of the tensors in each",
-            false => "pyarrow.Table.from_pylist(x) makes a table of it",
+            true => "list(map(record_batch, x)) makes tables of the tensors in each".into(),
+            false => "pyarrow.Table.from_pylist(x) makes a table of it".into(),
         }
     } else if is_path(&first)? {
-        "pyarrow.array(x) makes an array of texts; if they are paths, pyarrow.dataset.dataset(x) opens them"
+        WayOut::values("x", "an array of texts")
+            .and("; if they are paths, pyarrow.dataset.dataset(x) opens them")
     } else if is_of_a_class(&first)? || are_unknown(&listed(object)?.unwrap_or_default())? {
         return Ok(None);
     } else {
-        "pyarrow.array(x) makes an array of values"
+        WayOut::values("x", "an array of values")
     }))
 }
 
@@ -821,7 +887,7 @@ const LIBRARIES: &[(&[&str], &str)] = &[
     ),
 ];
 
-fn of_library(object: &Bound<'_, PyAny>) -> WayOut {
+fn of_library(object: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
     for (methods, way_out) in LIBRARIES {
         let mut has = methods.iter().map(|&method| object.hasattr(method));
         if has.try_fold(true, |all, has| has.map(|has| all && has))? {

@@ -177,7 +177,7 @@ fn take_column(
 
 /// The error for what is no dict of tensors.
 fn not_columns(data: &Bound<'_, PyAny>) -> PyErr {
-    let way_out = to_name(data).ok().flatten().map(str::to_owned);
+    let way_out = to_name(data).ok().flatten().map(Into::into);
     let way_out = way_out.or_else(|| Expected::Tensor.way_out(data));
     let way_out = way_out.map_or_else(String::new, |way| format!(": {way}"));
     // What has values has no short name.

@@ -5,7 +5,6 @@ imported where it is needed, so that sources with ``__arrow_c_stream__`` do with
 """
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
@@ -338,16 +337,12 @@ def check(data: Any, who: str) -> None:
 
 def _way_out(data: Any) -> str:
     """How to make a source of it: what is known of batches, and of Arrow data in general."""
-    try:
-        _core.Array(data)
-        general = ""
-    except TypeError as error:
-        general = str(error).partition(f", got {type(data).__name__}: ")[2]
+    of_arrow = "" if _is_arrow(data) else _way_to_table(data)
     pairs = [data] if isinstance(data, tuple) else data if isinstance(data, list) else []
     if pairs and all(map(_is_weighed, pairs)):
         return ": Mix(x) reads several sources, of (source, weight) pairs"
     if isinstance(data, (list, tuple)) and not all(isinstance(row, Mapping) for row in data):
-        return _way_out_of_list(data, general)
+        return _way_out_of_list(data, of_arrow)
     if isinstance(data, Mapping) and data:
         if all(map(_is_weight, data.values())):
             return ": Mix(x) reads several sources by their weights"
@@ -361,20 +356,21 @@ def _way_out(data: Any) -> str:
             return f": pass one of these paths, as {one}" + each * all(
                 map(_is_told_path, data.values())
             )
-    is_tensor = general.startswith("it is a tensor already")
     are_paths = isinstance(data, (set, frozenset)) and is_path(list(data))
     ways = [
         (are_paths, "sorted(x) is a list of paths"),
-        (is_tensor, 'arrow_dlpack.record_batch({"x": x}) makes a table of it'),
-        (bool(general), _of_values(general)),
+        (bool(of_arrow), of_arrow),
         (isinstance(data, Mapping), "pyarrow.table(x) makes a table of columns by their names"),
     ]
     found = next((way for is_it, way in ways if is_it), "")
     return f": {found}" if found else ""
 
 
-def _way_out_of_list(data: Sequence[Any], general: str) -> str:
-    """The item that is no source beside others, or what makes a table of all."""
+def _way_out_of_list(data: Sequence[Any], of_arrow: str) -> str:
+    """The item that is no source beside others, or what makes a table of all.
+
+    of_arrow: how to make a table of the list.
+    """
     have_paths, have_tables = any(map(_is_one_path, data)), any(map(_is_arrow, data))
     is_of_paths = _is_one_path(data[0]) if have_tables else have_paths
     one_tells = _is_one_path if is_of_paths else _is_arrow
@@ -390,7 +386,7 @@ def _way_out_of_list(data: Sequence[Any], general: str) -> str:
         (hasattr(other, "with_format"), "datasets.concatenate_datasets(x) is one dataset"),
         (have_tables, "make a table of it, or leave it out"),
         (have_paths, "leave it out"),
-        (bool(general), _of_values(general)),
+        (bool(of_arrow), of_arrow),
     ]
     way = next((f"; {way}" for is_it, way in ways if is_it), "")
     return f", whose item {at} is no {'path' if is_of_paths else 'table'}: {shown}{way}"
@@ -406,13 +402,12 @@ def _is_told_path(value: Any) -> bool:
     return _is_one_path(value) and (not is_text or bool(os.path.splitext(value)[1]) or "/" in value)
 
 
-def _of_values(general: str) -> str:
-    """How to make a table where Arrow data in general would be an array."""
-    made = re.match(r"((?:pyarrow\.array|from_dlpack)\((.+)\)) makes", general)
-    if made is None:
-        return general
-    values = made[2] if re.fullmatch(r"x\b[^,]*", made[2]) else made[1]
-    return f'pyarrow.table({{"x": {values}}}) makes a table of values'
+def _way_to_table(data: Any) -> str:
+    """How to make a table of what is no Arrow data: of values one of a column."""
+    words, column = _core._way_to_arrow(data) or ("", None)
+    if column == "from_dlpack(x)":
+        return 'arrow_dlpack.record_batch({"x": x}) makes a table of it'
+    return words if column is None else f'pyarrow.table({{"x": {column}}}) makes a table of values'
 
 
 def _is_weighed(pair: Any) -> bool:

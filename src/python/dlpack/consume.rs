@@ -92,7 +92,7 @@ fn noted(x: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
         }
         _ if error.is_instance_of::<PyBufferError>(py) => match of_dtype(x) {
             Ok(None) => of_elements(x).map(|way_out| way_out.map(str::to_owned)),
-            way_out => way_out,
+            way_out => way_out.map(|way_out| way_out.map(|way_out| way_out.to_string())),
         },
         _ => return error,
     };

@@ -23,10 +23,10 @@ pub(in crate::python) fn refuse(x: &Bound<'_, PyAny>) -> PyResult<()> {
     };
     // NumPy's and astropy's masked arrays; PyTorch's MaskedTensor. A callable attribute is no mask.
     let way_out = if get("mask")?.is_some_and(|mask| !mask.is_callable()) {
-        let of_numbers = || format!("{OF_MASKED} does");
+        let of_numbers = || format!("{OF_MASKED} does").into();
         Some(of_dtype(x).ok().flatten().unwrap_or_else(of_numbers))
     } else if get("get_mask")?.is_some_and(|method| method.is_callable()) {
-        Some("from_dlpack(x.get_data(), mask=x.get_mask()) does".to_owned())
+        Some("from_dlpack(x.get_data(), mask=x.get_mask()) does".into())
     } else {
         None
     };
