@@ -338,6 +338,13 @@ def test_nulls_that_are_nan_make_floats_of_integers_as_shown():
     (batch,) = loader
     for name in "y", "i", "p", "b":
         assert made[name].endswith(f" -> {batch[name].dtype}")
+    codes = pa.table({"c": pa.array([b"ab", None], pa.binary(2)), "x": [1.5, None]})
+    loader = Loader(codes, nulls="nan", framework="numpy")
+    assert "  c: fixed_size_binary[2] -> float32" in repr(loader)
+    assert {name: str(batch[name].dtype) for batch in loader for name in batch} == {
+        "c": "float32",
+        "x": "float64",
+    }
     assert "int8\n" in repr(Loader(table, columns=["i", "x"], nulls="nan", format="matrix"))
     assert repr(Loader(table, columns=["x"], label="i", nulls="nan")).endswith("label i: int8>")
 

@@ -129,15 +129,13 @@ def _becomes(name: str, schema: Any, options: LoaderOptions, is_whole: bool = Fa
 
 
 def _with_nan(kind: Any) -> str | None:
-    """The floats that integers become by nulls="nan", and booleans; None of what stays as it is."""
-    pa = import_module("pyarrow")
-    if pa.types.is_fixed_size_list(kind) or isinstance(kind, pa.FixedShapeTensorType):
-        return _with_nan(kind.value_type)
-    if pa.types.is_boolean(kind) or isinstance(kind, pa.Bool8Type):
-        return "float32"
-    if not pa.types.is_integer(kind):
+    """The dtype of its tensors by nulls="nan"; None where that is the one that they have anyway."""
+    empty = import_module("pyarrow").chunked_array([], kind)
+    try:
+        plain, filled = _core.to_tensor(empty), _core.to_tensor(empty, nulls="nan")
+    except (BufferError, TypeError, ValueError):  # of a type that has no tensors
         return None
-    return "float64" if kind.bit_width > 16 else "float32"
+    return None if filled.dtype == plain.dtype else str(filled.dtype)
 
 
 def _is_object(kind: Any) -> bool:
