@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from itertools import chain, islice
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from .. import _core, _frameworks
 from .._core import Array
@@ -48,6 +48,34 @@ class EpochPlan:
     again: Sequence[int] = ()
     #: The state of a shuffle, if the stream begins with the rows of its pool.
     resume: tuple[int, int, int] | None = None
+
+    def left_out(self, position: Position, of_chunks: bool) -> "LeftOut":
+        """What was handed out before: an epoch that is resumed reads it, and goes on behind it.
+
+        of_chunks: whether batches have the rows of the source's chunks.
+        """
+        if of_chunks and position.reads.count == 1:
+            # No other share has chunks: their rows are counted, which takes the batches.
+            return LeftOut(made=rows_of_chunks(position.batch, position.chunks))
+        if self.most is not None:
+            # The rest was of those that are made again.
+            skipped = min(self.skipped, self.most)
+            return LeftOut(skipped, again=self.skipped - skipped)
+        if of_chunks or self.skipped == 0:
+            return LeftOut(self.skipped)
+        # An unknown number of batches: the last one is made, or the state is refused.
+        return LeftOut(self.skipped - 1, made=1)
+
+
+class LeftOut(NamedTuple):
+    """What of an epoch was handed out before."""
+
+    #: Batches that the engine skips without making them.
+    skipped: int = 0
+    #: What it makes, which is left out here: batches, or rows where these are counted.
+    made: int = 0
+    #: Batches of those that are made again.
+    again: int = 0
 
 
 def planned(source: Source, query: Query, options: LoaderOptions, position: Position) -> EpochPlan:
@@ -298,36 +326,27 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
 
         ahead = options.prefetch if options.transform is not None else 0
         bar = bar_of(source.rows() if is_whole else None) if options.progress else None
-        # Of what was handed out, the engine skips `first` batches without making them, and of what
-        # it makes `made` is left out here: batches, or rows where these are counted. Where it is
-        # known how many batches there are, `most`, the rest was of those that are made again.
-        first = read.skipped if read.most is None else min(read.skipped, read.most)
-        stream, made = read.stream, 0
+        stream, left_out = read.stream, read.left_out(position, self._chunks is not None)
         if self._chunks is not None and position.reads.count == 1:
-            # Chunks that no other share has: their rows are counted, which takes the batches.
             bar = Noted(bar, self._chunks)
-            first, made = 0, rows_of_chunks(position.batch, position.chunks)
         elif self._chunks is not None:
             # Chunks by turns: a digest of the lengths is compared at the share's last one.
             told = position.batch, position.chunks
             stream = in_turns(stream, options.read, position.reads, told, self._chunks)
-        elif read.most is None and first > 0:
-            # An unknown number of batches: the last one is made, or the state is refused.
-            first, made = first - 1, 1
         with source.explaining(query):
             self._engine = opened(
                 stream,
                 read.shard,
                 prefetch=0 if ahead else options.prefetch,
                 progress=bar,
-                skip=first,
+                skip=left_out.skipped,
                 resume=read.resume,
             )
+        made, self._before = left_out.made, position.batch - left_out.made
         self._batches = Behind(self._engine, made, self._chunks) if made else self._engine
-        self._before = position.batch - made
         if read.most is not None:
-            some = First(self._engine, read.most - first)
-            self._batches = chain(some, islice(again(), read.skipped - first, None))
+            some = First(self._engine, read.most - left_out.skipped)
+            self._batches = chain(some, islice(again(), left_out.again, None))
         if ahead and work is not None:
             self._batches = self._ahead = Ahead(self._batches, work, ahead, self._engine._stop)
         else:
