@@ -240,8 +240,8 @@ def test_words_of_a_batch_that_is_repeated_after_a_resume(options):
     assert len(batches.dictionaries["w"]) == 5
 
 
-def test_what_is_repeated_is_read_when_the_thread_of_prefetch_has_ended(tmp_path):
-    """Both read one open file, which pyarrow lets a single thread do."""
+def test_loops_over_one_open_file_take_turns(tmp_path):
+    """pyarrow lets one thread read it; `prefetch=` and batches that are repeated have others."""
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"y": range(40)}), path, row_group_size=3)
     options = {"batch_size": 64, "shuffle": 30, "seed": 0, "uneven": "repeat", "framework": "numpy"}
@@ -249,3 +249,15 @@ def test_what_is_repeated_is_read_when_the_thread_of_prefetch_has_ended(tmp_path
         file = pq.ParquetFile(path)
         (batch,) = Loader(file, rank=2, world_size=3, prefetch=2, **options)
         assert sorted(batch["y"].tolist()) == list(range(40))
+    program = f"""
+import pyarrow.parquet as pq
+from arrow_dlpack import Loader
+file = pq.ParquetFile({str(path)!r}, pre_buffer=True)
+for _ in range(200):
+    loops = [iter(Loader(file, batch_size=1, columns=["y"], prefetch=4)) for _ in range(3)]
+    for at, batches in enumerate(zip(*loops)):
+        assert [batch["y"].tolist() for batch in batches] == [[at]] * 3
+    assert at == 39
+    [next(loop) for loop in [iter(Loader(file, batch_size=1, prefetch=4)) for _ in range(3)]]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -315,9 +315,6 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
             return _opened(options, stream, seed=seed, shard=shard, **how)
 
         def again() -> Iterator[Any]:
-            if read.again and self._engine is not None:
-                # Its thread reads ahead, and two may not read a file that is open.
-                self._engine.close()
             for number in read.again:
                 stream = source.read(query)
                 with closing(opened(stream, (number, position.reads.count), prefetch=0)) as more:

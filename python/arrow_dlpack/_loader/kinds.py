@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from importlib import import_module
 from itertools import chain, islice
+from threading import Lock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from .. import _core
 from .._items import items_of
@@ -138,6 +140,18 @@ class Scan(Source):
         )
 
 
+#: Of each open file the lock under which it is read: pyarrow 26 ends the process where two threads
+#: read one.
+_LOCKS: WeakKeyDictionary[Any, Lock] = WeakKeyDictionary()
+if hasattr(os, "register_at_fork"):
+    # A thread of the parent's may hold one.
+    os.register_at_fork(after_in_child=_LOCKS.clear)
+
+
+def _lock_of(file: Any) -> Lock:
+    return _LOCKS.setdefault(file, Lock())
+
+
 class ParquetFile(Source):
     """A ParquetFile of pyarrow's, which is open already."""
 
@@ -152,14 +166,23 @@ class ParquetFile(Source):
         self._ends: dict[tuple[str, ...], dict[str, str]] = {}
 
     def _opened(self, columns: Sequence[str] | None) -> Any:
-        of = import_module("pyarrow").RecordBatchReader.from_batches
-        schema = self._file.schema_arrow
-        batches = self._file.iter_batches(columns=columns)
-        if columns is None:
-            return of(schema, batches)
-        _core._check_names(schema.names, list(dict.fromkeys(columns)))
-        schema = import_module("pyarrow").schema([schema.field(name) for name in columns])
-        return of(schema, (batch.select(schema.names) for batch in batches))
+        pa, schema = import_module("pyarrow"), self._file.schema_arrow
+        if columns is not None:
+            _core._check_names(schema.names, list(dict.fromkeys(columns)))
+            schema = pa.schema([schema.field(name) for name in columns])
+        return pa.RecordBatchReader.from_batches(schema, self._batches(columns))
+
+    def _batches(self, columns: Sequence[str] | None) -> Iterator[Any]:
+        """Each is read under the lock of the file, which other loops may read too."""
+        lock = _lock_of(self._file)
+        with lock:
+            batches = self._file.iter_batches(columns=columns)
+        while True:
+            with lock:
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch if columns is None else batch.select(columns)
 
     def explained(self, error: Exception, query: Query) -> Exception:
         return _nameless(error, "a ParquetFile does not tell its path: pass the path")
@@ -171,7 +194,8 @@ class ParquetFile(Source):
             # Now, since a loop reads this file object: one that pre-buffers serves no other reader.
             groups = range(self._file.num_row_groups)
             rows = partial(of_groups, self._file, groups, names)
-            self._ends[names] = ends_of(rows, names)
+            with _lock_of(self._file):
+                self._ends[names] = ends_of(rows, names)
         return lambda: told | {"ends": self._ends[names]}
 
 
