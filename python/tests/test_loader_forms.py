@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from arrow_dlpack import Array, AsArrow, Cast, Categories, Dense, Loader, Pad
+from arrow_dlpack import Array, AsArrow, Cast, Categories, Dense, Encoder, Loader, Pad
 
 TABLE = pa.table(
     {
@@ -81,3 +81,43 @@ def test_codes_in_lists_are_refused_in_a_matrix_too(wish, large):
     for size in (1, 2):
         with pytest.raises(TypeError, match='column "c": .*other values in the next batch'):
             list(Loader(table, batch_size=size, **options))
+
+
+def _runs(kind):
+    return pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], kind), pa.array([7, 9]))
+
+
+WITHOUT_VALIDITY = {
+    "runs": _runs("int32"),
+    "runs of lists": pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], "int16"), [[7], [9]]),
+    "sparse union": pa.UnionArray.from_sparse(
+        pa.array([0, 1, 0], "int8"), [pa.array([7, 8, 9]), pa.array(["a", "b", "c"])]
+    ),
+    "dense union": pa.UnionArray.from_dense(
+        pa.array([0, 1, 0], "int8"),
+        pa.array([0, 0, 1], "int32"),
+        [pa.array([7, 9]), pa.array(["b"])],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WITHOUT_VALIDITY)
+def test_fields_without_validity_are_null_where_their_struct_is(kind):
+    """pyarrow 26 gives the values under the null, or ends the process."""
+    values = WITHOUT_VALIDITY[kind]
+    mask = pa.array([False, True, False])
+    structs = pa.StructArray.from_arrays([pa.array([1, 2, 3]), values], ["a", "b"], mask=mask)
+    first, _, last = values.to_pylist()
+    for source, name, expected in [
+        (structs, "b", [first, None, last]),
+        (structs.slice(1), "b", [None, last]),
+        (pa.table({"m": structs}), "m.b", [first, None, last]),
+        (pa.table({"m": structs}).slice(1), "m.b", [None, last]),
+        (iter(pa.table({"m": structs}).to_batches()), "m.b", [first, None, last]),
+    ]:
+        (batch,) = Loader(source, columns={name: AsArrow()})
+        assert pa.array(batch[name]).to_pylist() == expected
+    if kind == "runs":
+        plain = pa.table({"a": [{"b": 1}]})
+        encoder = Encoder(columns={"a.b": Cast("int64", nulls=-1)}).fit(plain)
+        assert encoder({"a": structs})["a.b"].tolist() == [7, -1, 9]

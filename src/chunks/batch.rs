@@ -2,12 +2,16 @@
 
 use std::{borrow::Cow, slice, sync::Arc};
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, cast::AsArray, make_array};
+use arrow_array::{
+    Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, cast::AsArray, make_array,
+    new_null_array,
+};
 use arrow_buffer::NullBuffer;
-use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema};
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
+use arrow_select::take::take;
 
 use super::{checked::checked, concat::concat, snapshot::addresses};
-use crate::Error;
+use crate::{Error, alloc};
 
 /// A struct array as a batch. A null struct becomes null in all fields.
 pub(crate) fn batch(array: &ArrayRef, schema: &Schema) -> Result<RecordBatch, Error> {
@@ -21,8 +25,8 @@ pub(crate) fn batch(array: &ArrayRef, schema: &Schema) -> Result<RecordBatch, Er
         Some(nulls) if nulls.null_count() > 0 => with_nulls(column, nulls),
         _ => Ok(Arc::clone(column)),
     });
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
     checked(|| {
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(array.len()));
         let schema = Schema::new_with_metadata(fields, schema.metadata().clone());
         RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)
@@ -37,14 +41,23 @@ pub(crate) fn column(batches: &[RecordBatch], index: usize) -> Cow<'_, [ArrayRef
     }
 }
 
-fn with_nulls(column: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef, ArrowError> {
-    let nulls = NullBuffer::union(column.nulls(), Some(nulls));
+/// The column, in which these rows are null too.
+fn with_nulls(column: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef, Error> {
     match column.data_type() {
-        // These types have no validity, and cannot become tensors either.
-        DataType::Null | DataType::Union(..) | DataType::RunEndEncoded(..) => {
-            Ok(Arc::clone(column))
+        DataType::Null => Ok(Arc::clone(column)),
+        // Their nulls are those of children: one row that is null stands for all.
+        data_type @ (DataType::Union(..) | DataType::RunEndEncoded(..)) => {
+            let len = column.len();
+            alloc::probe_alloc(len.saturating_mul(2 * size_of::<u64>()))?;
+            let rows = concat(&[Arc::clone(column), new_null_array(data_type, 1)])?;
+            let row = |at| if nulls.is_null(at) { len as u64 } else { at as u64 };
+            let places = UInt64Array::from_iter_values((0..len).map(row));
+            checked(|| take(&rows, &places, None))
         }
-        _ => Ok(make_array(column.to_data().into_builder().nulls(nulls).build()?)),
+        _ => {
+            let nulls = NullBuffer::union(column.nulls(), Some(nulls));
+            checked(|| Ok(make_array(column.to_data().into_builder().nulls(nulls).build()?)))
+        }
     }
 }
 

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from . import filters as _filters
-from .readers import Made
+from .readers import Made, field_of
 
 
 def checked(scanner: Any, schema: Any, where: Any) -> Any:
@@ -113,8 +113,8 @@ def _leaves(column: Any, at: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
         pair = pa.struct({"key": kind.key_type, "value": kind.item_type})
         yield from _leaves(column.cast(pa.list_(pair)), at)
     elif types.is_struct(kind):
-        for field, part in zip(kind, column.flatten(), strict=True):
-            yield from _leaves(part, (*at, field.name))
+        for number, field in enumerate(kind):
+            yield from _leaves(field_of(column, number), (*at, field.name))
     elif hasattr(column, "flatten"):
         yield from _leaves(column.flatten(), at)
     else:

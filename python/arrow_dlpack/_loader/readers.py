@@ -576,6 +576,19 @@ def _values(batch: Any, path: Sequence[int]) -> Any:
     for at in path[1:]:
         while hasattr(column, "storage"):
             column = column.storage
-        # Nulls of the struct are nulls of its fields.
-        column = import_module("pyarrow.compute").struct_field(column, [at])
+        column = field_of(column, at)
     return column
+
+
+def field_of(structs: Any, at: int) -> Any:
+    """A field of structs, which is null where its struct is."""
+    pa, pc = import_module("pyarrow"), import_module("pyarrow.compute")
+    kind = _stored(structs.type.field(at).type)
+    has_validity = not (pa.types.is_union(kind) or pa.types.is_run_end_encoded(kind))
+    if has_validity or structs.null_count == 0:
+        return pc.struct_field(structs, [at])
+    # pyarrow 26 ends the process, or fails. One row that is null stands for all.
+    own = structs.field(at)
+    rows = pa.chunked_array([own, pa.nulls(1, own.type)])
+    places = pc.if_else(structs.is_null(), len(own), pa.array(range(len(own))))
+    return pa.array(_core._take(rows, places.cast("uint64")))
