@@ -33,6 +33,7 @@ from torch.utils.data import (
 )
 
 from . import Loader
+from ._frameworks import Framework
 from ._loader.columns import Columns
 from ._loader.identity import OtherDataError
 from ._loader.options import AnyDatasetKeywords, DatasetKeywords, takes_options
@@ -191,13 +192,17 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
             raise TypeError("a Loader has its options: pass it alone")
         is_loader = isinstance(source, Loader)
         self.loader: Loader[Any] = source if is_loader else Loader(source, **options)
-        self.loader._options.with_copy_for("torch")
+        self.loader._options.with_copy_for(self._framework)  # for its error
         self._notice = self._given_notice()
         self.loader._listen(self._notice)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
         self.loader._listen(self._notice)
+
+    @property
+    def _framework(self) -> Framework:
+        return self.loader._options.framework or "torch"
 
     def _given_notice(self) -> "_Notice":
         """That of all datasets of the loader: the workers of one of them go on from its state."""
@@ -213,8 +218,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
                 "once more: pass batch_size=None to DataLoader, or use Loader.torch(); on purpose, "
                 "pass a collate_fn of your own"
             )
-        loader, worker = self.loader, get_worker_info()
-        framework = loader._options.framework or "torch"
+        loader, worker, framework = self.loader, get_worker_info(), self._framework
         if worker is None:
             return loader._iterate(framework)
         try:

@@ -322,6 +322,9 @@ def test_a_dataset_wraps_a_loader():
         BatchDataset(loader, batch_size=3)
     with pytest.raises(TypeError, match="say writable=False as well"):
         BatchDataset(Loader(SMALL, copy=False))
+    (batch, *_) = Loader(SMALL, framework="numpy", copy=False).torch()
+    assert isinstance(batch["x"], np.ndarray)
+    assert not batch["x"].flags.writeable
 
 
 def test_unseeded_epochs_differ_and_seeded_runs_repeat():

@@ -200,6 +200,14 @@ def test_nulls_of_categories_lead_to_their_own_nulls():
             list(Loader(table, columns={"w": Categories(["a"])}, **options))
     (batch,) = Loader(table, columns={"w": Categories(["a"], nulls=-1)})
     assert batch["w"].tolist() == [0, -1]
+    # A matrix has one dtype, which is that of its floats.
+    beside = table.append_column("x", pa.array([1.5, None]))
+    for wishes in {"w": Categories(["a"])}, {"w": Categories(["a"]), "x": None}:
+        loader = Loader(beside, columns=wishes, format="matrix", nulls="nan", framework="numpy")
+        (batch,) = loader
+        expected = [[0.0, 1.5], [math.nan, math.nan]]
+        np.testing.assert_array_equal(batch, [row[: len(wishes)] for row in expected])
+        np.testing.assert_array_equal(loader.encoder()(beside), batch)
 
 
 @pytest.mark.parametrize("words", [{"a", "b"}, frozenset("ab"), {"a": 1, "b": 0}])

@@ -602,7 +602,7 @@ fn has_form(storage: &DataType) -> bool {
 /// What a column of batches is, which decides what may be wished of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// `dtype=` does not reach it, nor does "nan".
+    /// `dtype=` does not reach it, nor does "nan", unless it is a float.
     Label,
     /// A tensor of its own.
     Feature,

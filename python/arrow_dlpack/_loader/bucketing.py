@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from .. import _core
-from .._arrow_types import is_list
+from .._arrow_types import is_binary, is_list, is_text
 from .columns import ByLength, ByTokens
 from .readers import Made, reader_of, without_views
 from .sharding import Uneven, check_even, shuffled
@@ -123,10 +123,8 @@ def _windows(reader: Any, rows: int) -> Iterator[Any]:
 
 
 def _has_lengths(kind: Any) -> bool:
-    types = import_module("pyarrow").types
-    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    is_binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
-    return bool(is_text or is_binary or is_list(kind) or types.is_null(kind))
+    is_null = import_module("pyarrow").types.is_null
+    return is_text(kind) or is_binary(kind) or is_list(kind) or bool(is_null(kind))
 
 
 def _rounds(batches: Iterable[Any], world: int, uneven: Uneven) -> Iterator[Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from .. import _core
+from .._arrow_types import is_binary, is_text
 from .columns import Categories, alike, fills_nulls
 from .finite import has_infinite
 from .readers import Made, cast, reader_of, without_view
@@ -362,9 +363,7 @@ def _changed(words: Sequence[Any], held: Any) -> tuple[Any, Any] | None:
     if types.is_floating(kind):
         pairs = zip(words, held.to_pylist(), strict=True) if has_infinite(held) else iter(())
         return next((pair for pair in pairs if isinf(pair[1] or 0) and not isinf(pair[0])), None)
-    is_text = types.is_string(kind) or types.is_large_string(kind)
-    is_near = is_text or _is_binary(kind)
-    if is_near and held.null_count == 0:
+    if _is_bytes(kind) and held.null_count == 0:
         return None
     try:
         pairs = zip(words, map(alike, held.to_pylist()), strict=True)
@@ -373,10 +372,10 @@ def _changed(words: Sequence[Any], held: Any) -> tuple[Any, Any] | None:
         return None
 
 
-def _is_binary(kind: Any) -> bool:
-    types = import_module("pyarrow").types
-    is_any = types.is_binary(kind) or types.is_large_binary(kind)
-    return bool(is_any or types.is_fixed_size_binary(kind))
+def _is_bytes(kind: Any) -> bool:
+    """Whether its values are texts or binaries, those of one length too."""
+    is_fixed = import_module("pyarrow").types.is_fixed_size_binary
+    return is_text(kind) or is_binary(kind) or bool(is_fixed(kind))
 
 
 def coder_of(name: str, wish: Categories, kind: Any) -> Coder:
@@ -419,8 +418,7 @@ def _is_stored(kind: Any) -> bool:
     """
     pa = import_module("pyarrow")
     if isinstance(kind, pa.OpaqueType):
-        plain = _plain_type(kind.storage_type)
-        return _is_binary(plain) or pa.types.is_string(plain) or pa.types.is_large_string(plain)
+        return _is_bytes(_plain_type(kind.storage_type))
     return isinstance(kind, pa.BaseExtensionType)
 
 

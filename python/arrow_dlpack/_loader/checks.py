@@ -170,7 +170,7 @@ def _check_epoch(data: Any, empty: Any, options: LoaderOptions) -> Any:
         if options.wanted.labels:
             labels = replace(options, columns=[], format="dict")
             check_epoch(source_of(empty), labels.with_copy_for(options.framework))
-    # Other sources have one encoder, which does it.
+    # Other sources have one `ColumnCoder`, which does it.
     check_words(query.categories, schemas_of(no_rows) if isinstance(data, Mix) else [])
     return None if unknown else shown_schema_of(no_rows)
 

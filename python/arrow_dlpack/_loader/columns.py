@@ -109,7 +109,7 @@ class Categories:
     unknown: the code of a value that is not among the words; None refuses it. It may be the code
     of a word that is there for them: ``Categories(["<unk>", "cat", "dog"], unknown=0)``.
     nulls: what becomes of nulls: a code, "mask", or "error" to refuse them. None: as in Loader,
-    but "nan" refuses them, because codes are integers.
+    but "nan" refuses them, because codes are integers; in a matrix they are NaN.
     dtype: of the codes. PyTorch's losses take labels of "int64".
     """
 

@@ -42,8 +42,8 @@ class EpochPlan:
     shard: tuple[int, int] = (0, 1)
     #: Batches that are made, None for all.
     most: int | None = None
-    #: Batches that are made before the first one that is handed out.
-    skipped: int = 0
+    #: Batches that were handed out before, by this plan.
+    handed_out: int = 0
     #: Numbers of batches that are made again after the others.
     again: Sequence[int] = ()
     #: The state of a shuffle, if the stream begins with the rows of its pool.
@@ -56,15 +56,15 @@ class EpochPlan:
         """
         if of_chunks and position.reads.count == 1:
             # No other share has chunks: their rows are counted, which takes the batches.
-            return LeftOut(made=rows_of_chunks(position.batch, position.chunks))
+            return LeftOut(rows=rows_of_chunks(position.batch, position.chunks))
         if self.most is not None:
             # The rest was of those that are made again.
-            skipped = min(self.skipped, self.most)
-            return LeftOut(skipped, again=self.skipped - skipped)
-        if of_chunks or self.skipped == 0:
-            return LeftOut(self.skipped)
+            skipped = min(self.handed_out, self.most)
+            return LeftOut(skipped, again=self.handed_out - skipped)
+        if of_chunks or self.handed_out == 0:
+            return LeftOut(self.handed_out)
         # An unknown number of batches: the last one is made, or the state is refused.
-        return LeftOut(self.skipped - 1, made=1)
+        return LeftOut(self.handed_out - 1, made=1)
 
 
 class LeftOut(NamedTuple):
@@ -72,8 +72,10 @@ class LeftOut(NamedTuple):
 
     #: Batches that the engine skips without making them.
     skipped: int = 0
-    #: What it makes, which is left out here: batches, or rows where these are counted.
+    #: Batches that it makes, and are left out here.
     made: int = 0
+    #: The rows of those, where rows are counted in place of batches.
+    rows: int = 0
     #: Batches of those that are made again.
     again: int = 0
 
@@ -139,7 +141,7 @@ def _by_groups(
             stream = source.read_resumed(query, chosen, positions, read)
             return EpochPlan(stream, most=most - skipped, resume=state)
     stream = source.read_pieces(query, chosen)
-    return EpochPlan(stream, most=most, skipped=skipped, again=again)
+    return EpochPlan(stream, most=most, handed_out=skipped, again=again)
 
 
 def _by_turns(
@@ -339,7 +341,8 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
                 skip=left_out.skipped,
                 resume=read.resume,
             )
-        made, self._before = left_out.made, position.batch - left_out.made
+        self._before = position.batch - left_out.made
+        made = left_out.rows or left_out.made
         self._batches = Behind(self._engine, made, self._chunks) if made else self._engine
         if read.most is not None:
             some = First(self._engine, read.most - left_out.skipped)

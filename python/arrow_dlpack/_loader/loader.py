@@ -69,8 +69,8 @@ class Loader(Loop, Generic[Batch_co]):
     values.
     dtype: of all features, as in to_tensor. Labels keep their own, unless `Cast` says otherwise.
     nulls: as in to_tensor. With "mask" each tensor becomes a pair (values, mask). With "nan"
-    integers become floats, except labels and codes, whose nulls are refused. `Cast` and
-    `Categories` say it for one column.
+    integers become floats, except labels, and codes outside a matrix, whose nulls are refused.
+    `Cast` and `Categories` say it for one column.
     filter: an expression of pyarrow; rows for which it does not hold are left out, and row groups
     of Parquet without other rows are not read, unless it names a column of floats, of views or of
     an extension type.

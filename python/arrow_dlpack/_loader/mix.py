@@ -12,6 +12,7 @@ from math import frexp, inf, isfinite, ldexp
 from typing import Any, Literal
 
 from .. import _core
+from .._arrow_types import is_text
 from .._items import items_of
 from . import filters as _filters
 from . import kinds as _kinds
@@ -28,7 +29,6 @@ from .schema import (
     decoded_type,
     features_of,
     fitted,
-    is_text,
     merged_of,
 )
 from .sharding import shuffled

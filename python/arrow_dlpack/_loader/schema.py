@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .. import _core
-from .._arrow_types import has_offsets, is_list_view
+from .._arrow_types import has_offsets, is_binary, is_list_view, is_text
 from ..typing import Dtype
 from .columns import AsArrow, Cast, Categories, Dense, Pad, Wish, fills_nulls
 from .readers import (
@@ -178,8 +178,8 @@ def common(
     ways: those of columns that have another one.
 
     A column has the type of its values in all parts, or else that of its wish, to which `fitted`
-    converts each part. `Categories` may be of any types, of which this has one: `Encoder` makes
-    codes of each.
+    converts each part. `Categories` may be of any types, of which this has one:
+    `ColumnCoder` makes codes of each.
     """
     pa = import_module("pyarrow")
     distinct: list[Part] = []
@@ -555,16 +555,6 @@ def _is_number(kind: Any) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind))
 
 
-def is_text(kind: Any) -> bool:
-    types = import_module("pyarrow").types
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
-def _is_binary(kind: Any) -> bool:
-    types = import_module("pyarrow").types
-    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
-
-
 def _is_bool(kind: Any) -> bool:
     """Whether it is of booleans, in bits or in bytes."""
     pa = import_module("pyarrow")
@@ -579,7 +569,7 @@ def _is(name: str) -> Callable[[Any], bool]:
 _RULES: list[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]]] = [
     (_is("dictionary"), _merged_dictionaries),
     (is_text, lambda *_: import_module("pyarrow").large_string()),
-    (_is_binary, lambda *_: import_module("pyarrow").large_binary()),
+    (is_binary, lambda *_: import_module("pyarrow").large_binary()),
     (_is_bool, lambda *_: import_module("pyarrow").bool_()),
     (_is_number, _merged_numbers),
     (_is("decimal"), _merged_decimals),
@@ -676,7 +666,7 @@ def _alike_json_or_opaque(kind: Any) -> Any:
 #: What tells a type of one family, and what makes the type of all encodings of it.
 _ALIKE: list[tuple[Callable[[Any], bool], Callable[[Any], Any]]] = [
     (is_text, lambda _: import_module("pyarrow").large_string()),
-    (_is_binary, lambda _: import_module("pyarrow").large_binary()),
+    (is_binary, lambda _: import_module("pyarrow").large_binary()),
     (_is_bool, lambda _: import_module("pyarrow").bool_()),
     (has_offsets, lambda kind: import_module("pyarrow").large_list(alike(kind.value_type))),
     (is_list_view, lambda kind: import_module("pyarrow").large_list(alike(kind.value_type))),

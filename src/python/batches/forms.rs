@@ -59,7 +59,7 @@ fn forms(object: &Bound<'_, PyAny>) -> PyResult<Vec<(String, ColumnOptions)>> {
 
 fn options_of(form: &Bound<'_, PyAny>) -> PyResult<ColumnOptions> {
     type DtypeAndNulls = (Option<DtypeArg>, Option<NullsArg>);
-    let must = "a form must be a tuple, such as (\"dense\", dtype, nulls)";
+    let must = "a form must be a tuple, such as (\"dense\", length, dtype, nulls)";
     let parts = form.cast::<PyTuple>().map_err(|_| wrong(form, must))?;
     let kind: String = parts.get_item(0)?.extract().map_err(|_| wrong(form, must))?;
     let rest = parts.get_slice(1, parts.len());
