@@ -3,6 +3,8 @@
 import datetime
 import decimal
 import re
+import subprocess
+import sys
 from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
@@ -922,6 +924,37 @@ def test_a_dict_of_tensors_and_of_what_pyarrow_converts_becomes_a_table(column):
     assert made.schema.names == ["a", "t"]
     numbered = {1: np.zeros(2)}
     assert "record_batch({str(name): column for name" in refusal(Loader, numbered)
+
+
+@pytest.mark.parametrize("dtype", ["M8[25s]", "M8[25ms]", "m8[7us]", "M8[2D]", "m8[3h]", "M8[ps]"])
+def test_times_of_other_units_become_those_that_hold_them(dtype):
+    times = np.arange(1000, 4000, 1000).astype(dtype)
+    expected = times.astype(dtype[:3] + "ns]")
+    x = {"t": times}
+    for call, values in (to_tensor, times), (to_tensor, x), (Loader, x):
+        way = re.search(r": ((?:pyarrow|record_batch).*?\)) makes ", refusal(call, values))[1]
+        found = eval(way, {"pyarrow": pa, "x": values, "record_batch": record_batch})
+        found = pa.record_batch(found)["t"] if values is x else found
+        assert found.cast(pa.array(expected).type).equals(pa.array(expected))
+
+
+def test_the_error_of_a_producer_stays_where_an_extension_has_no_package_beside_it():
+    """An extension of another package may be alone, without the functions for frames."""
+    program = """
+import sys
+import arrow_dlpack
+sys.modules["arrow_dlpack._frames"] = None
+class Producer:
+    def __arrow_c_stream__(self, requested_schema=None):
+        raise ValueError("of the producer")
+try:
+    arrow_dlpack.to_tensor(Producer(), columns=["x"])
+except ValueError as error:
+    assert str(error) == "of the producer", error
+else:
+    raise AssertionError
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_numbers_of_a_series_of_times_are_taken_as_pandas_has_them():

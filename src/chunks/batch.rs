@@ -50,8 +50,9 @@ fn with_nulls(column: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef, Error> 
             let len = column.len();
             alloc::probe_alloc(len.saturating_mul(2 * size_of::<u64>()))?;
             let rows = concat(&[Arc::clone(column), new_null_array(data_type, 1)])?;
-            let row = |at| if nulls.is_null(at) { len as u64 } else { at as u64 };
-            let places = UInt64Array::from_iter_values((0..len).map(row));
+            let last = u64::try_from(len).unwrap_or(u64::MAX);
+            let rows_of = (0..).zip(nulls).map(|(at, is_there)| if is_there { at } else { last });
+            let places = UInt64Array::from_iter_values(rows_of);
             checked(|| take(&rows, &places, None))
         }
         _ => {

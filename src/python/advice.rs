@@ -55,7 +55,7 @@ impl Expected {
         if object.is_instance_of::<PyType>() {
             return Some("pass an object of it".into());
         }
-        if let Ok(Some(way_out)) = of_dtype(object) {
+        if let Ok(Some(way_out)) = of_dtype(object, "x") {
             return Some(way_out);
         }
         if let Ok(Some(way_out)) = of_rows(object) {
@@ -71,7 +71,7 @@ impl Expected {
             return Some(way_out);
         }
         let is_tensor = matches!(self, Self::Tensor | Self::Any);
-        if let Ok(Some(way_out)) = of_objects(object, is_tensor) {
+        if let Ok(Some(way_out)) = of_objects(object, "x", is_tensor) {
             return Some(way_out);
         }
         let way_out = match self {
@@ -99,21 +99,39 @@ impl Expected {
 /// What to do with an object that is something else than was expected.
 pub(super) struct WayOut {
     words: Cow<'static, str>,
-    /// What `pyarrow.table` takes as a column, an expression of Python's, where the words make an array.
-    column: Option<Cow<'static, str>>,
+    /// What makes an array, where the words tell that.
+    made: Option<Made>,
+}
+
+/// An expression of Python's.
+enum Made {
+    /// Values of which pyarrow makes an array.
+    Of(Cow<'static, str>),
+    Array(Cow<'static, str>),
+}
+
+impl Made {
+    fn array(&self) -> Cow<'_, str> {
+        match self {
+            Self::Of(values) => format!("pyarrow.array({values})").into(),
+            Self::Array(array) => array.as_ref().into(),
+        }
+    }
 }
 
 impl WayOut {
-    /// pyarrow makes an array of these values.
-    fn values(values: impl Into<Cow<'static, str>>, what: &str) -> Self {
-        let values = values.into();
-        Self { words: format!("pyarrow.array({values}) makes {what}").into(), column: Some(values) }
+    fn made(made: Made, what: &str) -> Self {
+        Self { words: format!("{} makes {what}", made.array()).into(), made: Some(made) }
     }
 
-    /// An expression of Python's that makes an array.
-    fn array(made: impl Into<Cow<'static, str>>, what: &str) -> Self {
-        let made = made.into();
-        Self { words: format!("{made} makes {what}").into(), column: Some(made) }
+    /// pyarrow makes an array of these values.
+    fn values(values: impl Into<Cow<'static, str>>, what: &str) -> Self {
+        Self::made(Made::Of(values.into()), what)
+    }
+
+    /// An expression that makes an array.
+    fn array(array: impl Into<Cow<'static, str>>, what: &str) -> Self {
+        Self::made(Made::Array(array.into()), what)
     }
 
     /// The same words, and more of them.
@@ -125,13 +143,13 @@ impl WayOut {
 
 impl From<&'static str> for WayOut {
     fn from(words: &'static str) -> Self {
-        Self { words: words.into(), column: None }
+        Self { words: words.into(), made: None }
     }
 }
 
 impl From<String> for WayOut {
     fn from(words: String) -> Self {
-        Self { words: words.into(), column: None }
+        Self { words: words.into(), made: None }
     }
 }
 
@@ -149,7 +167,10 @@ type Found = PyResult<Option<WayOut>>;
 pub(super) fn _way_to_arrow(
     data: &Bound<'_, PyAny>,
 ) -> Option<(Cow<'static, str>, Option<Cow<'static, str>>)> {
-    Expected::Arrow.way_out(data).map(|way_out| (way_out.words, way_out.column))
+    Expected::Arrow.way_out(data).map(|WayOut { words, made }| {
+        let column = made.map(|(Made::Of(column) | Made::Array(column))| column);
+        (words, column)
+    })
 }
 
 /// How to make a tensor of it.
@@ -469,7 +490,7 @@ fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, &'
 }
 
 /// How to make Arrow data of an object of Python's, or several, of which pyarrow makes none as they are.
-fn of_objects(object: &Bound<'_, PyAny>, is_tensor: bool) -> Found {
+fn of_objects(object: &Bound<'_, PyAny>, x: &str, is_tensor: bool) -> Found {
     let way_out = match listed(object)? {
         // NumPy has tensors of all numbers, but of nulls none.
         Some(items)
@@ -477,18 +498,18 @@ fn of_objects(object: &Bound<'_, PyAny>, is_tensor: bool) -> Found {
         {
             None
         }
-        Some(items) => of_values(&items, "x")?,
+        Some(items) => of_values(&items, x)?,
         None if is_set(object) => {
             // A subclass may iterate without an end.
             let len = object.cast::<PySet>().map_or(usize::MAX, |set| set.len());
             let len = object.cast::<PyFrozenSet>().map_or(len, |set| set.len());
             let items = object.try_iter()?.take(len).collect::<PyResult<Vec<_>>>()?;
-            of_values(&items, "list(x)")?
+            of_values(&items, &format!("list({x})"))?
         }
         None if !is_tensor && is_number(object)? => {
             let made = match ItemKinds::of(std::slice::from_ref(object))? {
-                ItemKinds::Rounded => Some("pyarrow.array([float(x)])".to_owned()),
-                values => values.way_to_make("[x]", false),
+                ItemKinds::Rounded => Some(format!("pyarrow.array([float({x})])")),
+                values => values.way_to_make(&format!("[{x}]"), false),
             };
             made.map(|made| (made, "an array of one value"))
         }
@@ -502,18 +523,12 @@ fn of_columns(object: &Bound<'_, PyAny>) -> Found {
     let Ok(dict) = object.cast::<PyDict>() else { return Ok(None) };
     let mut arrays = Vec::new();
     for (name, value) in dict.iter() {
-        // Texts, times and objects of NumPy.
-        let Some(way_out) = of_dtype(&value)? else { continue };
+        let is_flat = value.getattr_opt("ndim")?.is_none_or(|ndim| ndim.eq(1).unwrap_or(true));
         let name = name.repr()?.to_string();
-        let place = format!("x[{name}]");
-        let Some(column) = way_out.column else { continue };
-        if column == "x" {
-            arrays.push(format!("{name}: pyarrow.array({place})"));
-        } else if value.getattr("ndim")?.eq(1)? {
-            let items = listed(&value.call_method0("tolist")?)?.unwrap_or_default();
-            let plain = || format!("pyarrow.array({place}.tolist())");
-            let made = of_values(&items, &place)?.map_or_else(plain, |(made, _)| made);
-            arrays.push(format!("{name}: {made}"));
+        // Texts, times and objects of NumPy.
+        let way_out = if is_flat { of_dtype(&value, &format!("x[{name}]"))? } else { None };
+        if let Some(made) = way_out.and_then(|way_out| way_out.made) {
+            arrays.push(format!("{name}: {}", made.array()));
         }
     }
     if !arrays.is_empty() {
@@ -573,38 +588,42 @@ fn of_rows(object: &Bound<'_, PyAny>) -> Found {
 }
 
 /// What makes Arrow data of a masked array of NumPy's, of numbers.
-pub(super) const OF_MASKED: &str = "from_dlpack(x.data, mask=~numpy.ma.getmaskarray(x))";
+pub(super) fn of_masked(x: &str) -> String {
+    format!("from_dlpack({x}.data, mask=~numpy.ma.getmaskarray({x}))")
+}
 
-/// How to convert an array of NumPy's whose dtype no tensor has.
-pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> Found {
+/// How to convert an array of NumPy's whose dtype no tensor has. `x`: what it is called.
+pub(super) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
     let Some(dtype) = object.getattr_opt("dtype")? else { return Ok(None) };
     let Some(kind) = dtype.getattr_opt("kind")? else {
         let is_key = dtype.str()?.to_str()?.starts_with("key<");
-        return Ok(is_key.then(|| "jax.random.key_data(x) is a tensor of its bits".into()));
+        return Ok(
+            is_key.then(|| format!("jax.random.key_data({x}) is a tensor of its bits").into())
+        );
     };
     let kind = kind.extract::<String>()?;
     // pyarrow makes arrays of arrays of one dimension.
     let is_flat = object.getattr_opt("ndim")?.is_none_or(|ndim| ndim.eq(1).unwrap_or(true));
-    let flat = if is_flat { "x" } else { "x.ravel()" };
-    let swapped = "x.astype(x.dtype.newbyteorder(\"=\")) has the machine's byte order";
+    let flat = if is_flat { x.to_owned() } else { format!("{x}.ravel()") };
+    let swapped = format!("{x}.astype({x}.dtype.newbyteorder(\"=\")) has the machine's byte order");
     // Of texts, objects and times pyarrow takes the mask too.
     let mask = object.getattr_opt("mask")?;
     let has_mask = mask.is_some_and(|mask| !mask.is_none() && !mask.is_callable());
     let numbers = if has_mask {
-        ""
+        String::new()
     } else if object.hasattr("to_numpy")? {
-        "; x.astype(\"int64\").to_numpy() has its numbers as a tensor"
+        format!("; {x}.astype(\"int64\").to_numpy() has its numbers as a tensor")
     } else {
-        "; x.view(\"int64\") has its numbers as a tensor"
+        format!("; {x}.view(\"int64\") has its numbers as a tensor")
     };
-    if let Some(times) = times_for_arrow(&dtype, &kind, flat)? {
-        return Ok(Some(times.and(numbers)));
+    if let Some(times) = times_for_arrow(&dtype, &kind, &flat)? {
+        return Ok(Some(times.and(&numbers)));
     }
     Ok(match kind.as_str() {
         "M" | "m" if !dtype.getattr("isnative")?.extract::<bool>()? => {
             Some(format!("{swapped}, of which pyarrow.array makes Arrow data").into())
         }
-        "M" | "m" => Some(WayOut::values(flat, &format!("Arrow data of {dtype}")).and(numbers)),
+        "M" | "m" => Some(WayOut::values(flat, &format!("Arrow data of {dtype}")).and(&numbers)),
         "O" if is_flat
             && are_unknown(&listed(&object.call_method0("tolist")?)?.unwrap_or_default())? =>
         {
@@ -612,7 +631,7 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> Found {
         }
         "U" | "S" | "O" => {
             let of_objects = match kind == "O" && is_flat && !has_mask {
-                true => of_objects(&object.call_method0("tolist")?, false)?,
+                true => of_objects(&object.call_method0("tolist")?, x, false)?,
                 false => None,
             };
             let plain = || WayOut::values(flat, &format!("Arrow data of {dtype}"));
@@ -620,26 +639,28 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> Found {
         }
         "T" => Some(WayOut::values(format!("{flat}.tolist()"), "Arrow data of texts")),
         "V" if !dtype.getattr("names")?.is_none() => Some(
-            "pyarrow.table({name: x[name] for name in x.dtype.names}) makes a table of its fields"
+            format!("pyarrow.table({{name: {x}[name] for name in {x}.dtype.names}}) makes a table of its fields")
                 .into(),
         ),
         _ if !dtype.getattr("isnative")?.extract::<bool>()? => Some(swapped.into()),
         "f" if dtype.getattr("itemsize")?.extract::<usize>()? > 8 => {
-            Some("x.astype(\"float64\") is a tensor".into())
+            Some(format!("{x}.astype(\"float64\") is a tensor").into())
         }
         "c" if dtype.getattr("itemsize")?.extract::<usize>()? > 16 => {
-            Some("x.astype(\"complex128\") is a tensor".into())
+            Some(format!("{x}.astype(\"complex128\") is a tensor").into())
         }
         // Of others that NumPy has no kind for, such as bfloat16, the elements are numbers.
         "V" if dtype.getattr("type")?.getattr("__name__")?.eq("void")? => {
             let is_one = object.getattr("ndim")?.eq(0)?;
             let bytes = match is_one {
-                true => "numpy.frombuffer(x, \"uint8\")",
-                false => "numpy.ascontiguousarray(x).view(\"uint8\").reshape(*x.shape, -1)",
+                true => format!("numpy.frombuffer({x}, \"uint8\")"),
+                false => {
+                    format!("numpy.ascontiguousarray({x}).view(\"uint8\").reshape(*{x}.shape, -1)")
+                }
             };
             Some(format!("{bytes} is a tensor of its bytes").into())
         }
-        _ if has_mask => Some(WayOut::array(OF_MASKED, "Arrow data of it, with nulls")),
+        _ if has_mask => Some(WayOut::array(of_masked(x), "Arrow data of it, with nulls")),
         _ => None,
     })
 }
@@ -684,10 +705,12 @@ fn times_for_arrow(dtype: &Bound<'_, PyAny>, kind: &str, flat: &str) -> Found {
             format!("{flat}.astype(\"{kind}8[ns]\")"),
             &format!("Arrow data of {dtype}, less what is finer"),
         )),
-        _ => Some(WayOut::values(
-            format!("{flat}.astype(\"{kind}8[s]\")"),
-            &format!("Arrow data of {dtype}"),
-        )),
+        _ => {
+            // Multiples of a unit that Arrow has, and units of which it has a finer one.
+            let unit = if matches!(base, "ms" | "us" | "ns") { base } else { "s" };
+            let values = format!("{flat}.astype(\"{kind}8[{unit}]\")");
+            Some(WayOut::values(values, &format!("Arrow data of {dtype}")))
+        }
     })
 }
 
@@ -745,7 +768,7 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
             words: "it is a tensor already: asdlpack(x) and Tensor.from_dlpack(x) make a Tensor of it, from_dlpack(x) \
                     an Array"
                 .into(),
-            column: Some("from_dlpack(x)".into()),
+            made: Some(Made::Array("from_dlpack(x)".into())),
         }));
     }
     if is_path(object)? {

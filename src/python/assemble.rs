@@ -201,7 +201,7 @@ fn to_name(data: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
             false => "it is Arrow data already: pyarrow.table({\"x\": x}) makes a table with it",
         }));
     }
-    if data.hasattr("__dlpack__")? && of_dtype(data)?.is_none() {
+    if data.hasattr("__dlpack__")? && of_dtype(data, "x")?.is_none() {
         let is_matrix = data.getattr_opt("ndim")?.is_some_and(|ndim| ndim.eq(2).unwrap_or(false));
         return Ok(Some(match is_matrix {
             true => "name its columns by names=, or it as one, as {\"x\": x}",

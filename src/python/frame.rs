@@ -13,6 +13,22 @@ use super::numpy::buffer_import::buffer;
 use super::protocols::{class_has, methods};
 use crate::{ExportOptions, ManagedTensor, NullPolicy, export};
 
+/// A function of the Python package's for frames; `None` where an extension of another package has no such package beside it,
+/// or one of an older version.
+pub(super) fn function<'a, 'py>(
+    py: Python<'py>,
+    cell: &'a PyOnceLock<Py<PyAny>>,
+    name: &str,
+) -> PyResult<Option<&'a Bound<'py, PyAny>>> {
+    match cell.import(py, "arrow_dlpack._frames", name) {
+        Ok(function) => Ok(Some(function)),
+        Err(error) if error.is_instance_of::<PyImportError>(py) => Ok(None),
+        Err(error) if error.is_instance_of::<PyAttributeError>(py) => Ok(None),
+        // A signal's, which came in between.
+        Err(error) => Err(error),
+    }
+}
+
 /// The matrix of such a frame; `None` of everything else.
 pub(super) fn matrix(
     object: &Bound<'_, PyAny>,
@@ -26,14 +42,7 @@ pub(super) fn matrix(
     if class_has(object, array) != Some(false) {
         return Ok(None);
     }
-    let function = match NUMBERS.import(py, "arrow_dlpack._frames", "numbers") {
-        Ok(function) => function,
-        // Another package's extension may have no module of ours beside it, or that of an older version.
-        Err(error) if error.is_instance_of::<PyImportError>(py) => return Ok(None),
-        Err(error) if error.is_instance_of::<PyAttributeError>(py) => return Ok(None),
-        // A signal's, which came in between.
-        Err(error) => return Err(error),
-    };
+    let Some(function) = function(py, &NUMBERS, "numbers")? else { return Ok(None) };
     let numbers = function.call1((object, wanted, options.nulls == NullPolicy::Nan))?;
     if numbers.is_none() {
         return Ok(None);

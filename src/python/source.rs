@@ -5,7 +5,7 @@
 use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::exceptions::{PyNotImplementedError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::types::{PyCapsule, PyType};
-use pyo3::{intern, prelude::*};
+use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
 use super::advice::Expected;
 use super::array::PyArray;
@@ -15,6 +15,7 @@ use super::arrow::stream::{Stream, drained};
 use super::arrow::structs::ArrowArrayStream;
 use super::describe::{described, type_name};
 use super::errors::unsupported;
+use super::frame;
 use super::protocols::{attribute, class_has, methods};
 use super::read_once::Reading;
 use super::runtime::RecursionGuard;
@@ -191,6 +192,8 @@ fn call_method<'py>(
 /// The error of a conversion by pandas, which does not tell the column of an integer that is too large, nor what to do
 /// with a column that Arrow has no type for.
 fn explained(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    static EXPLAINED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
     let py = object.py();
     let is_of_a_column = error.is_instance_of::<PyOverflowError>(py)
         || error.is_instance_of::<PyNotImplementedError>(py)
@@ -199,9 +202,10 @@ fn explained(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     if !is_of_a_column {
         return error;
     }
-    let told = py.import(intern!(py, "arrow_dlpack._frames")).and_then(|frames| {
-        frames.call_method1(intern!(py, "explained"), (object, error.value(py)))
-    });
+    let told = match frame::function(py, &EXPLAINED, "explained") {
+        Ok(Some(function)) => function.call1((object, error.value(py))),
+        _ => return error,
+    };
     told.map_or(error, PyErr::from_value)
 }
 
@@ -236,8 +240,11 @@ fn narrowed<'py>(
     object: &Bound<'py, PyAny>,
     wanted: &[String],
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = object.py();
-    let frames = py.import(intern!(py, "arrow_dlpack._frames"))?;
-    let frame = frames.call_method1(intern!(py, "narrowed"), (object, wanted))?;
+    static NARROWED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+    let Some(function) = frame::function(object.py(), &NARROWED, "narrowed")? else {
+        return Ok(None);
+    };
+    let frame = function.call1((object, wanted))?;
     Ok((!frame.is_none()).then_some(frame))
 }

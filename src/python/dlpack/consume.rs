@@ -90,7 +90,7 @@ fn noted(x: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
         _ if error.is_instance_of::<PyTypeError>(py) && is_foreign_arrow(x) => {
             of_arrow(x).map(Some)
         }
-        _ if error.is_instance_of::<PyBufferError>(py) => match of_dtype(x) {
+        _ if error.is_instance_of::<PyBufferError>(py) => match of_dtype(x, "x") {
             Ok(None) => of_elements(x).map(|way_out| way_out.map(str::to_owned)),
             way_out => way_out.map(|way_out| way_out.map(|way_out| way_out.to_string())),
         },

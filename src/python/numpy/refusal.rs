@@ -4,7 +4,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
-use crate::python::advice::{OF_MASKED, of_dtype};
+use crate::python::advice::{of_dtype, of_masked};
 use crate::python::describe::type_name;
 use crate::python::dlpack::exchange::{is_builtin, unless_it_raises};
 use crate::python::errors::unsupported;
@@ -23,8 +23,8 @@ pub(in crate::python) fn refuse(x: &Bound<'_, PyAny>) -> PyResult<()> {
     };
     // NumPy's and astropy's masked arrays; PyTorch's MaskedTensor. A callable attribute is no mask.
     let way_out = if get("mask")?.is_some_and(|mask| !mask.is_callable()) {
-        let of_numbers = || format!("{OF_MASKED} does").into();
-        Some(of_dtype(x).ok().flatten().unwrap_or_else(of_numbers))
+        let of_numbers = || format!("{} does", of_masked("x")).into();
+        Some(of_dtype(x, "x").ok().flatten().unwrap_or_else(of_numbers))
     } else if get("get_mask")?.is_some_and(|method| method.is_callable()) {
         Some("from_dlpack(x.get_data(), mask=x.get_mask()) does".into())
     } else {
