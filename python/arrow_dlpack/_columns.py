@@ -7,7 +7,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from ._arrow_types import is_list
-from ._core import Tensor, to_tensor
+from ._core import Array, Tensor, to_tensor
 from ._frameworks import mapped, taker
 
 if TYPE_CHECKING:
@@ -44,7 +44,13 @@ def results(udf: "TensorUdf", columns: Sequence[Any], kind: str) -> Any:
     # A batch without rows does not reach the function.
     step = max(min(udf.batch_rows or len(given), len(given)), 1)
     slices = [given.slice(start, step) for start in range(0, len(given), step)]
-    found = [storage(result(udf, slice, output)) for slice in slices]
+    try:
+        found = [storage(result(udf, slice, output)) for slice in slices]
+    except ValueError:
+        # An error of a value has the row among all of them.
+        for input in udf.inputs:
+            tensors(udf, input, rows, 0 if udf.nulls == "propagate" else udf.nulls)
+        raise
     if not found:
         array = pa.nulls(len(rows), getattr(output, "storage_type", output))
     else:
@@ -78,10 +84,11 @@ def result(udf: "TensorUdf", rows: Any, output: Any) -> Any:
     return pa.array(found.to_arrow(type=output))
 
 
-def tensors(udf: "TensorUdf", input: "Input", rows: Any) -> tuple[Tensor, ...]:
-    """An input's tensor for some rows, and the mask if there is one."""
+def tensors(udf: "TensorUdf", input: "Input", rows: Any, nulls: Any = None) -> tuple[Tensor, ...]:
+    """An input's tensor for some rows, and the mask if there is one; nulls: of the function."""
     source = rows.select(input.columns) if input.columns else rows.column(input.name)
-    nulls = "error" if udf.nulls == "propagate" else udf.nulls
+    if nulls is None:
+        nulls = "error" if udf.nulls == "propagate" else udf.nulls
     try:
         made = to_tensor(source, dtype=input.dtype, nulls=nulls)
     except (BufferError, ValueError) as error:
@@ -99,8 +106,9 @@ def arrays(udf: "TensorUdf", columns: Sequence[Any]) -> list[Any]:
     for name, column in zip(udf.arguments, columns, strict=True):
         try:
             found.append(one_array(column))
-        except TypeError as error:
-            raise TypeError(f'{udf.name}: "{name}" must be a column: {error}') from error
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f'{udf.name}: "{name}" must be a column: {error}') from error
     lengths = [len(array) for array in found]
     if len(set(lengths)) > 1:
         named = zip(udf.arguments, lengths, strict=True)
@@ -114,8 +122,9 @@ def one_array(column: Any) -> Any:
     if isinstance(column, pa.Array):
         return column
     if not isinstance(column, pa.ChunkedArray):
-        chunked = hasattr(column, "__arrow_c_stream__")
-        return one_array(pa.chunked_array(column) if chunked else pa.array(column))
+        # Which refuses what pyarrow misreads, such as objects of polars.
+        is_arrow = hasattr(column, "__arrow_c_stream__") or hasattr(column, "__arrow_c_array__")
+        return pa.array(Array(column) if is_arrow else column)
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 

@@ -125,6 +125,9 @@ def explained(data: Any, error: Exception) -> Exception:
         return OverflowError(f"{told} has integers that int64 does not hold: {_way_out(column)}")
     if not frame.columns.is_unique:
         ways.append(_WAY_OF_NAMES)
+    # The name of an index may be what does not convert.
+    if not ways and converts(frame.reset_index(drop=True)):
+        ways.append(_WAY_OF_LEVEL)
     if ways and ways[0] and ways[0] not in getattr(error, "__notes__", ()):
         error.add_note(ways[0])
     return error

@@ -938,6 +938,31 @@ def test_times_of_other_units_become_those_that_hold_them(dtype):
         assert found.cast(pa.array(expected).type).equals(pa.array(expected))
 
 
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "int2"])
+def test_integers_of_jax_of_fewer_bits_become_those_of_eight(dtype):
+    x = pytest.importorskip("jax.numpy").ones(2, dtype)
+    with pytest.raises(RuntimeError) as raised:
+        from_dlpack(x)
+    assert raised.value.__notes__ == ['x.astype("int8") is a tensor of its numbers']
+    assert pa.array(from_dlpack(x.astype("int8"))).to_pylist() == [1, 1]
+
+
+def test_the_method_of_an_array_names_the_function_that_pads():
+    lists = pa.array([[1], [2, 3]])
+    words = refusal(Array(lists).to_tensor)
+    assert "pass pad= to arrow_dlpack.to_tensor for padded rows" in words
+    assert to_tensor(lists, pad=0).values.tolist() == [[1, 0], [2, 3]]
+
+
+def test_an_index_of_pandas_whose_name_is_no_text_is_left_out_by_the_way_out():
+    x = pd.DataFrame({"x": [1.0]}, index=pd.Index([5], name=float("nan")))
+    for call in to_tensor, lambda frame: list(Loader(frame)):
+        with pytest.raises(TypeError) as raised:
+            call(x)
+        assert "x.reset_index(drop=True) leaves the index out" in raised.value.__notes__
+    assert to_tensor(x.reset_index(drop=True)).tolist() == [[1.0]]
+
+
 def test_the_error_of_a_producer_stays_where_an_extension_has_no_package_beside_it():
     """An extension of another package may be alone, without the functions for frames."""
     program = """

@@ -361,6 +361,27 @@ def test_columns_of_other_libraries_and_in_chunks(chunks):
     assert total(series, column).to_pylist() == [2.0, 4.0] * chunks
 
 
+def test_what_polars_exports_without_a_type_is_refused_by_name():
+    """Of Python's objects it exports addresses."""
+    identity = tensor_udf([Input("x", "uint8", (8,))], Output("uint8", (8,)))(lambda x: x)
+    with pytest.raises(TypeError, match=r"\"x\" must be a column: .* objects \(polars' Object\)"):
+        identity(pl.Series([object()], dtype=pl.Object))
+    with pytest.raises(ValueError, match='"x" must be a column: .*cast it to polars.Int64'):
+        identity(pl.Series([1], dtype=pl.Int128))
+
+
+@pytest.mark.parametrize("nulls", ["propagate", "error", "mask", 0])
+@pytest.mark.parametrize("batch_rows", [None, 2])
+def test_an_error_of_a_value_has_its_row_among_all(nulls, batch_rows):
+    options = {"nulls": nulls, "batch_rows": batch_rows}
+    values = tensor_udf([Input("x", "float32")], Output("float32"), **options)(
+        lambda x: x[0] if nulls == "mask" else x
+    )
+    first = 1.5 if nulls == "error" else None
+    with pytest.raises(ValueError, match="value 1e300 in row 3 does not fit float32"):
+        values(pa.array([first, 1.0, first, 1e300]))
+
+
 def test_several_batches_of_a_table(engine):
     column = pa.chunked_array([pa.array([1.0] * 3000, pa.float32())] * 3)
     rows = engine(summing(Input("n")), n=column)

@@ -214,7 +214,7 @@ impl PyArray {
         let options = args::export_options(copy, nulls, dtype, order, physical);
         let columns = columns.map(|columns| columns.0);
         data::refuse_none(columns.as_deref())?;
-        Data::new(self.imported(), columns)?.to_tensor(py, &options, Asked::Tensor)
+        Data::new(self.imported(), columns)?.to_tensor(py, &options, Asked::Method)
     }
 
     /// One row as a Tensor, without the axis of rows: a list's values, a text's bytes, the

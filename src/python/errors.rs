@@ -82,6 +82,8 @@ pub(super) enum Asked<'a> {
     Extension,
     /// `to_tensor` and `to_tensor_dict`.
     Tensor,
+    /// `Array.to_tensor`, which takes no `pad=`.
+    Method,
     /// `to_tensor` with `out=`, whose dtype is the one asked for.
     Out,
     /// `ragged`.
@@ -384,6 +386,9 @@ impl Asked<'_> {
         Some(match (self, hint) {
             (Self::Protocol, Hint::Nulls) => {
                 "drop them, or pass nulls= (a fill value, \"nan\" or \"mask\") to to_tensor or ragged"
+            }
+            (Self::Method, Hint::RaggedOrPadded) => {
+                "use ragged, or pass pad= to arrow_dlpack.to_tensor for padded rows"
             }
             (Self::Out, Hint::Nulls) => "drop them, or pass a fill value or \"nan\" as nulls=",
             (Self::Out, Hint::WiderThanFill) => "make out of a dtype that does",

@@ -90,10 +90,15 @@ fn noted(x: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
         _ if error.is_instance_of::<PyTypeError>(py) && is_foreign_arrow(x) => {
             of_arrow(x).map(Some)
         }
-        _ if error.is_instance_of::<PyBufferError>(py) => match of_dtype(x, "x") {
-            Ok(None) => of_elements(x).map(|way_out| way_out.map(str::to_owned)),
-            way_out => way_out.map(|way_out| way_out.map(|way_out| way_out.to_string())),
-        },
+        // JAX raises the latter for integers of four bits and fewer.
+        _ if error.is_instance_of::<PyBufferError>(py)
+            || error.is_instance_of::<PyRuntimeError>(py) =>
+        {
+            match of_dtype(x, "x") {
+                Ok(None) => of_elements(x).map(|way_out| way_out.map(str::to_owned)),
+                way_out => way_out.map(|way_out| way_out.map(|way_out| way_out.to_string())),
+            }
+        }
         _ => return error,
     };
     if let Ok(Some(way_out)) = way_out {
