@@ -2140,6 +2140,26 @@ def test_a_value_that_the_schema_of_a_dataset_makes_infinite_is_refused(tmp_path
         assert 1e300 in [row for batch in Loader(way, columns=["x"]) for row in batch["x"].tolist()]
 
 
+class OfAUser(ds.FileSystemDataset):
+    """A dataset of files whose class is not pyarrow's own."""
+
+
+def test_a_dataset_of_a_class_of_a_user_is_guarded_as_those_of_pyarrow(tmp_path):
+    write(tmp_path, [pa.table({"x": [0.5, 1e300, np.nan], "s": ["a", "b", "c"]})])
+    whole = ds.dataset(tmp_path)
+
+    def own(kind):
+        schema = pa.schema({"x": kind, "s": pa.string_view()})
+        return OfAUser(list(whole.get_fragments()), schema, whole.format, whole.filesystem)
+
+    with pytest.raises(ValueError, match=r"0\.parquet: .* which does not hold 1e\+300"):
+        list(Loader(own(pa.float32()), columns=["x"]))
+    for where, kept in (pc.field("x") != 0.5, 2), (pc.field("s") == "a", 1):
+        assert len(Loader(own(pa.float64()), columns=["x"], filter=where, batch_size=1)) == kept
+    with pytest.raises(TypeError, match="must be an expression of pyarrow"):
+        Loader(own(pa.float64()), filter="x > 1")
+
+
 def in_structs(values):
     return pa.StructArray.from_arrays([pa.array(range(len(values))), values], ["row", "a"])
 

@@ -15,6 +15,7 @@ from .. import _core
 from . import filters as _filters
 from . import finite as _finite
 from .identity import head_of, of_files, of_filter, of_rows, of_types, stamps_of
+from .known import is_of_pyarrow
 from .parallel import side_by_side
 from .paths import is_told, of_key, of_no_bytes, stamp_of, unread
 from .readers import (
@@ -125,8 +126,7 @@ class Dataset(Source):
 
     def _all_fragments(self) -> list[Any]:
         """Its files, before its own filter."""
-        is_of_files = type(self._unfiltered).__name__ == "FileSystemDataset"
-        return list(self._unfiltered.get_fragments()) if is_of_files else []
+        return list(self._unfiltered.get_fragments()) if _is_of_files(self._unfiltered) else []
 
     def _scan(
         self,
@@ -158,7 +158,7 @@ class Dataset(Source):
         return reached(data, columns, query.may_lack)
 
     def _reader(self, scanner: Any, where: Any) -> Any:
-        if not type(self._dataset).__module__.startswith("pyarrow"):
+        if not is_of_pyarrow(self._dataset):
             return scanner.to_reader()
         return _finite.checked(scanner, self._dataset.schema, where)
 
@@ -166,7 +166,7 @@ class Dataset(Source):
         """The dataset of these fragments; texts are of types that pyarrow's kernels take."""
         whole = self._unfiltered
         schema = getattr(whole, "schema", None) if schema is None else schema
-        if schema is None or not type(whole).__module__.startswith("pyarrow"):
+        if schema is None or not is_of_pyarrow(whole):
             return whole
         plain = schema_without_views(schema)
         if fragments:
@@ -182,7 +182,7 @@ class Dataset(Source):
         pyarrow cannot compare the values.
         """
         dataset = self._dataset
-        if not type(dataset).__module__.startswith("pyarrow"):
+        if not is_of_pyarrow(dataset):
             return False
         _filters.bind(where, _filters.seen_of(schema))
         # Tables, and what views of files are in, keep them.
@@ -285,7 +285,7 @@ class Dataset(Source):
     def _parts(self) -> list[Any]:
         """Its files, whose footers have been read, or the files and tables of a union."""
         fragments = self.fragments()
-        if fragments or not type(self._dataset).__module__.startswith("pyarrow"):
+        if fragments or not is_of_pyarrow(self._dataset):
             return fragments
         if self._own is not None:
             return []
@@ -296,8 +296,8 @@ class Dataset(Source):
 
     def _listed(self) -> list[Any]:
         """Its files, and the tables of a union, of which nothing has been read for this."""
-        is_of_pyarrow = type(self._unfiltered).__module__.startswith("pyarrow")
-        return list(self._unfiltered.get_fragments()) if is_of_pyarrow else []
+        whole = self._unfiltered
+        return list(whole.get_fragments()) if is_of_pyarrow(whole) else []
 
     def explained(self, error: Exception, query: Query) -> Exception:
         """With the file that fails when it is read again, if the error names none.
@@ -305,8 +305,7 @@ class Dataset(Source):
         What is wrong is often at the beginning of a file; where it is not, files are read to their
         ends, as far as that goes in a minute.
         """
-        is_of_pyarrow = type(self._dataset).__module__.startswith("pyarrow")
-        if not is_of_reading(error) or not is_of_pyarrow:
+        if not is_of_reading(error) or not is_of_pyarrow(self._dataset):
             return error
         if (where := self._where(query)) is not None:
             told = _filters.of_values(error, where, _filters.seen_of(self.schema(query)))
@@ -718,11 +717,15 @@ def _plain(dataset: Any, schema: Any) -> Any:
     return pa.dataset(without_views(dataset.to_table()))
 
 
+def _is_of_files(dataset: Any) -> bool:
+    return is_of_pyarrow(dataset) and hasattr(dataset, "filesystem")
+
+
 def _of_single_names(dataset: Any) -> Any:
     """The dataset without columns that share a name, none of which is read: pyarrow looks for all
     columns of a file without rows by their names.
     """
-    if type(dataset).__name__ != "FileSystemDataset":
+    if not _is_of_files(dataset):
         return dataset
     schema, counts = dataset.schema, Counter(dataset.schema.names)
     if len(counts) == len(schema):
@@ -897,9 +900,9 @@ def _scan_options(dataset: Any) -> dict[str, Any]:
 
 def _file_datasets(dataset: Any) -> Iterator[Any]:
     """The datasets of files that a dataset of pyarrow's is made of: itself, or its children."""
-    if hasattr(dataset, "filesystem") and hasattr(dataset, "format"):
+    if _is_of_files(dataset):
         yield dataset
-    elif type(dataset).__module__.startswith("pyarrow"):
+    elif is_of_pyarrow(dataset):
         for child in getattr(dataset, "children", ()):
             yield from _file_datasets(child)
 

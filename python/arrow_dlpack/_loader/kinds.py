@@ -20,7 +20,7 @@ from .datasets import Dataset, Files, Fragments, is_of_reading
 from .iceberg import Iceberg, portable
 from .identity import ends_of, of_footers, of_groups, of_rows, of_types
 from .ipc import IpcFiles
-from .known import is_in_memory, known_schema
+from .known import is_in_memory, is_of_pyarrow, known_schema
 from .paths import are_ipc_files, arrow_system, format_of, found_files
 from .readers import is_frame, reader_of, table_of
 from .schema import Query, Told, conformed, told_by
@@ -450,7 +450,7 @@ def _has_columns(data: Any) -> bool:
 
 def takes_texts(data: Any) -> bool:
     """Whether the library that reads it has filters of texts, as Lance has."""
-    own = hasattr(data, "scanner") and not type(data).__module__.startswith("pyarrow")
+    own = hasattr(data, "scanner") and not is_of_pyarrow(data)
     return own and not hasattr(data, "to_pyarrow_dataset")
 
 

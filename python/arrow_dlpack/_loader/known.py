@@ -54,6 +54,15 @@ def known_schema(data: Any) -> Any:
     return next((schema for schema in found if isinstance(schema, pa.Schema)), None)
 
 
+def is_of_pyarrow(data: Any) -> bool:
+    """Whether it is a dataset of pyarrow's, or of a user's class below: Lance's is below the
+    abstract class, and reads its files itself.
+    """
+    of = sys.modules.get("pyarrow.dataset")
+    kinds = () if of is None else (of.FileSystemDataset, of.InMemoryDataset, of.UnionDataset)
+    return isinstance(data, kinds)
+
+
 def is_in_memory(data: Any) -> bool:
     """Whether it is a fragment of a dataset of pyarrow's that is a table, or a file in a buffer."""
     of = sys.modules.get("pyarrow.dataset")
