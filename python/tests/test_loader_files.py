@@ -746,6 +746,8 @@ def test_a_file_that_was_replaced_is_read_anew(tmp_path):
     [
         ("files", True),
         ("files", False),
+        pytest.param("dataset", True, marks=system.replaces_open_files),
+        ("dataset", False),
         pytest.param("mix", True, marks=system.replaces_open_files),
         ("mix", False),
     ],
@@ -771,7 +773,8 @@ def test_a_file_that_is_replaced_while_an_epoch_reads_it_is_told(of, options, is
                 (tmp_path / "_new").replace(path)
 
     put(np.arange(500))
-    source = str(tmp_path) if of == "files" else Mix({str(tmp_path): 1})
+    kinds = {"files": str, "dataset": ds.dataset, "mix": lambda path: Mix({str(path): 1})}
+    source = kinds[of](tmp_path)
     options = {"columns": ["x"], **options}
     loader = Loader(source, batch_size=10, framework="numpy", **options)
     epoch = iter(loader)
@@ -784,8 +787,66 @@ def test_a_file_that_is_replaced_while_an_epoch_reads_it_is_told(of, options, is
     else:
         assert "filter" in options, "which read all of the old files ahead"
     assert np.concatenate(found).max() < 500
-    if "columns" not in options:
+    if of == "dataset":
+        with pytest.raises(OSError, match=r"\.parquet was replaced"):
+            next(iter(loader))
+    elif "columns" not in options:
         assert next(iter(loader))["x"].dtype == "float64"
+
+
+IN_MEMORY = ds.dataset(pa.table({"x": [1], "y": [9]}))
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        ds.dataset,
+        lambda path: ds.dataset(path).filter(pc.field("y") == 9),
+        lambda path: ds.dataset([ds.dataset(path), IN_MEMORY]),
+        lambda path: Mix([(ds.dataset(path), 1)]),
+        lambda path: list(ds.dataset(path).get_fragments()),
+    ],
+    ids=["dataset", "filtered", "union", "mix", "fragments"],
+)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"shuffle": 4, "seed": 1},
+        {"rank": 0, "world_size": 2, "uneven": "allow"},
+        {"filter": pc.field("x") < 5},
+        {"filter": pc.field("x") < 0},
+        {"columns": {"x": Categories.scan()}},
+    ],
+)
+def test_a_dataset_tells_of_a_file_that_was_replaced_between_epochs(of, options, tmp_path):
+    path = tmp_path / "s.parquet"
+
+    def write(**columns):
+        how = {"use_dictionary": False, "compression": None, "row_group_size": 2}
+        pq.write_table(pa.table(columns), path, **how)
+
+    write(x=[0, 1, 70, 71], y=[9] * 4)
+    loader = Loader(of(path), batch_size=4, **{"columns": ["x"], **options})
+    list(loader)
+    list(loader)
+    write(y=[9] * 4, x=[-1, -2, 0, 1])
+    for read in list, len:
+        with pytest.raises(
+            OSError, match=r"s\.parquet was replaced .*: .* (a new one|a new dataset)"
+        ):
+            read(loader)
+
+
+@pytest.mark.parametrize("form", ["ipc", "csv"])
+def test_a_dataset_reads_files_without_kept_footers_anew(form, tmp_path):
+    for values in [0, 1], [2, 3]:
+        replaced = "overwrite_or_ignore"
+        table = pa.table({"x": values})
+        ds.write_dataset(table, tmp_path, format=form, existing_data_behavior=replaced)
+        if values == [0, 1]:
+            loader = Loader(ds.dataset(tmp_path, format=form), framework="numpy", batch_size=2)
+        assert [batch["x"].tolist() for batch in loader] == [values]
 
 
 def test_a_file_of_a_mix_that_was_replaced_is_read_anew(tmp_path):

@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from itertools import chain, groupby, islice
 from time import monotonic
@@ -14,7 +14,7 @@ from typing import Any
 from .. import _core
 from . import filters as _filters
 from . import finite as _finite
-from .identity import head_of, of_files, of_filter, of_rows, of_types, stamps_of
+from .identity import are_replaced, head_of, of_files, of_filter, of_rows, of_types, stamps_of
 from .known import is_of_pyarrow
 from .parallel import side_by_side
 from .paths import is_told, of_key, of_no_bytes, stamp_of, unread
@@ -68,6 +68,8 @@ class Dataset(Source):
     """A dataset of pyarrow, or of another library that has its `scanner`: its schema counts."""
 
     way = casting("dataset.to_table().cast(schema)")
+    #: What reads a file that was replaced, for errors.
+    anew = "a dataset keeps the footers that it has read, and a new one reads it"
 
     def __init__(self, dataset: Any) -> None:
         super().__init__(lambda columns: None)
@@ -77,6 +79,38 @@ class Dataset(Source):
         _filters.check_places(self._own)
         self._pieces: list[Piece] | None = None
         self._read_footers: list[Any] | None = None
+
+    @cached_property
+    def _stamped(self) -> dict[str, Any]:
+        """What tells local files from others in their places, by their paths; it is taken before
+        their footers are read.
+        """
+        return {path: stamp_of(path) for path in self._local()}
+
+    def _local(self) -> Iterable[str]:
+        """The local files whose footers pyarrow keeps: those of other formats are read anew."""
+        for one in _file_datasets(self._unfiltered):
+            if one.format.default_extname == "parquet" and _is_local(one.filesystem):
+                yield from one.files
+
+    def _kept(self) -> Collection[str]:
+        """The files among them by whose footers an epoch reads."""
+        return self._stamped
+
+    def refresh(self) -> None:
+        self._check_kept(self._kept())
+
+    def _check_kept(self, paths: Iterable[str]) -> None:
+        """An error for a file that was replaced: by the footer of another one it has no values."""
+        if path := next(filter(self._is_replaced, paths), None):
+            raise self._replaced(path)
+
+    def _is_replaced(self, path: str) -> bool:
+        stamp = stamp_of(path)
+        return stamp is not None and stamp != self._stamped.get(path, stamp)
+
+    def _replaced(self, path: str) -> Exception:
+        return OSError(f"{path} was replaced while an epoch read it: {self.anew}")
 
     def rows(self, query: Query = ALL) -> int | None:
         if not hasattr(self._dataset, "count_rows"):
@@ -120,6 +154,7 @@ class Dataset(Source):
         """Its files, whose footers or first rows have been read; none of another dataset."""
         if self._read_footers is None:
             found = self._all_fragments() if self._own is None else []
+            _ = self._stamped  # before the footers
             read_footers(found, getattr(self._dataset, "filesystem", None))
             self._read_footers = found
         return self._read_footers
@@ -160,7 +195,14 @@ class Dataset(Source):
     def _reader(self, scanner: Any, where: Any) -> Any:
         if not is_of_pyarrow(self._dataset):
             return scanner.to_reader()
-        return _finite.checked(scanner, self._dataset.schema, where)
+        kept = self._kept()
+
+        def look(fragment: Any) -> None:
+            path = getattr(fragment, "path", "")
+            self._check_kept([path] if path in kept else [])
+
+        # The types of files that were named hold all that is in them: their schema is empty here.
+        return _finite.checked(scanner, self._dataset.schema, where, look if kept else None)
 
     def _part(self, fragments: Sequence[Any] | None, schema: Any) -> Any:
         """The dataset of these fragments; texts are of types that pyarrow's kernels take."""
@@ -246,7 +288,7 @@ class Dataset(Source):
 
     def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
         form = getattr(getattr(self._dataset, "format", None), "default_extname", None)
-        begun = {} if form == "parquet" else stamps_of(self._listed())
+        begun = self._stamped | ({} if form == "parquet" else stamps_of(self._listed()))
         return partial(self._told_of, query, begun)
 
     def _told_of(self, query: Query, begun: Mapping[str, Any]) -> dict[str, Any]:
@@ -307,6 +349,8 @@ class Dataset(Source):
         """
         if not is_of_reading(error) or not is_of_pyarrow(self._dataset):
             return error
+        if path := next(filter(self._is_replaced, self._stamped), None):
+            return self._replaced(path)
         if (where := self._where(query)) is not None:
             told = _filters.of_values(error, where, _filters.seen_of(self.schema(query)))
             if told is not error:
@@ -370,8 +414,6 @@ class Files(Dataset):
         self.way = way_of_files(form.default_extname, any(keys for _, keys in files))
         #: The same, without keys of columns that a file has itself.
         self._files = list(files)
-        #: What tells a local file from another one in its place; None of a file that is gone.
-        self._stamped: dict[str, Any] = {}
         #: For each file which of the schemas it has, and those with the first file of each.
         self._kinds: list[int] = []
         self._schemas: list[tuple[str, Any]] = []
@@ -380,8 +422,7 @@ class Files(Dataset):
 
     def fragments(self) -> list[Any]:
         if self._read_footers is None:
-            if self._system.type_name == "local":
-                self._stamped = self._stamps()
+            _ = self._stamped  # before the footers
             found = self._opened()
             self._kinds = [self._kind(at, fragment) for at, fragment in enumerate(found)]
             self._read_footers = found
@@ -440,39 +481,19 @@ class Files(Dataset):
         return [with_keys(fragment.physical_schema, keys)], False
 
     def refresh(self) -> None:
-        # Over a network this would take as long as to read them again.
-        if self._read_footers is None or self._system.type_name != "local":
-            return
-        if self._stamps() != self._stamped:
+        if are_replaced(self._stamped):
+            del self._stamped
             self._read_footers = self._pieces = None
             self._schemas, self._kinds, self._arrow_rows = [], [], {}
 
-    def _stamps(self) -> dict[str, Any]:
-        return {path: stamp_of(path) for path, _ in self._named}
+    def _local(self) -> Iterable[str]:
+        # Over a network it would take as long as to read them again.
+        return [path for path, _ in self._named] if _is_local(self._system) else []
 
-    def _reader(self, scanner: Any, where: Any) -> Any:
-        """With a look at the file of each batch: by the footer of another one it has no values."""
-        if not self._stamped or not are_parquet(self.fragments()[:1]):
-            return scanner.to_reader()  # no type of theirs holds less than that of a file
-
-        def batches() -> Iterator[Any]:
-            for batch, fragment in scanner.scan_batches():
-                if self._is_replaced(fragment.path):
-                    raise self._replaced(fragment.path)
-                yield batch
-
-        return Made(scanner.projected_schema, batches())
-
-    def _is_replaced(self, path: str) -> bool:
-        stamp = stamp_of(path)
-        return stamp is not None and stamp != self._stamped.get(path, stamp)
-
-    def _replaced(self, path: str) -> Exception:
-        return OSError(f"{path} was replaced while an epoch read it: {self.anew}")
+    def _kept(self) -> Collection[str]:
+        return self._stamped if self._format.default_extname == "parquet" else ()
 
     def explained(self, error: Exception, query: Query) -> Exception:
-        if is_of_reading(error) and (path := next(filter(self._is_replaced, self._stamped), None)):
-            return self._replaced(path)
         if isinstance(error, KeyError):
             return of_key(error, [path for path, _ in self._files], self.names() or [])
         return super().explained(error, query)
@@ -654,8 +675,7 @@ class Fragments(Files):
         super().__init__([(one.path, {}) for one in fragments], first.format, first.filesystem)
         self._given = list(fragments)
 
-    def refresh(self) -> None:
-        """Nothing: fragments keep their footers, and of a replaced file reading tells."""
+    refresh = Dataset.refresh  # they keep their footers
 
     def head(self) -> tuple[list[Any], bool]:
         """Of all files: an epoch does not read the footers again."""
@@ -715,6 +735,10 @@ def _plain(dataset: Any, schema: Any) -> Any:
     if files and hasattr(files[0], "path"):
         return _of_files(files, schema)
     return pa.dataset(without_views(dataset.to_table()))
+
+
+def _is_local(system: Any) -> bool:
+    return getattr(system, "type_name", None) == "local"
 
 
 def _is_of_files(dataset: Any) -> bool:

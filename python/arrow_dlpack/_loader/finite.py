@@ -1,6 +1,6 @@
 """Values of files that the schema of a dataset makes infinite, which pyarrow's casts do unasked."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -8,19 +8,27 @@ from . import filters as _filters
 from .readers import Made, field_of
 
 
-def checked(scanner: Any, schema: Any, where: Any) -> Any:
+def checked(
+    scanner: Any, schema: Any, where: Any, look: Callable[[Any], None] | None = None
+) -> Any:
     """The batches of a scan; an error for a finite value that the dataset's schema makes infinite.
 
     where: the filter of the scan. A file whose types are those of the schema costs nothing; of
     others a column that has an infinite value is read again, as the file has it.
+
+    look: is called with the fragment of each batch.
     """
-    narrow = [own.name for own in scanner.projected_schema if _is_narrow(own.type)]
-    if not narrow:
+    known = set(schema.names)
+    read = (own for own in scanner.projected_schema if own.name in known)
+    narrow = [own.name for own in read if _is_narrow(own.type)]
+    if not narrow and look is None:
         return scanner.to_reader()
 
     def batches() -> Iterator[Any]:
         last, suspects = None, []
         for batch, fragment in scanner.scan_batches():
+            if look is not None:
+                look(fragment)
             if fragment is not last:
                 last, suspects = fragment, _suspects(fragment, schema, narrow)
             for name in suspects[:]:

@@ -204,7 +204,7 @@ def _ends_of_files(
                 )
 
     found = _ends(rows, names)
-    return _REPLACED if _are_replaced(begun) else found
+    return _REPLACED if are_replaced(begun) else found
 
 
 def _ends(rows: Callable[[bool], Iterator[Any]], names: Sequence[str]) -> dict[str, str]:
@@ -360,16 +360,17 @@ def stamps_of(fragments: Iterable[Any]) -> dict[str, Any]:
     }
 
 
-def _are_replaced(begun: Mapping[str, Any]) -> bool:
+def are_replaced(begun: Mapping[str, Any]) -> bool:
+    """Whether other files are in the places of those that these are of."""
     return any(stamp_of(path) != stamp for path, stamp in begun.items())
 
 
 def _digest_of_bytes(fragments: Sequence[Any], begun: Mapping[str, Any]) -> str:
     found = None
-    if not _are_replaced(begun):
+    if not are_replaced(begun):
         found = digest_of(side_by_side(_bytes_of, fragments, fragments[0].filesystem))
     # The bytes that were read are gone, and no others are those of the state.
-    return _REPLACED if found is None or _are_replaced(begun) else found
+    return _REPLACED if found is None or are_replaced(begun) else found
 
 
 def _bytes_of(fragment: Any) -> tuple[int, str]:
