@@ -636,6 +636,18 @@ def test_views_of_parts_are_filtered_and_coded(kind, tmp_path):
         assert {code for batch in batches for code in batch["s"].tolist()} == {2}
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kinds", [(pa.int32(), pa.int64()), (pa.int32(), pa.int32())])
+def test_a_filter_that_names_no_column_is_counted_where_parts_differ(kind, kinds, tmp_path):
+    source = KINDS[kind](tmp_path, [pa.table({"x": pa.array([1, 2, 3], own)}) for own in kinds])
+    for where, count in (pc.scalar(True), 6), (pc.scalar(False), 0):
+        options = {"batch_size": 2, "filter": where, "framework": "numpy"}
+        assert len(Loader(source, **options)) == count / 2
+        options |= {"world_size": 2, "uneven": "drop"}
+        ranks = [list(Loader(source, rank=rank, **options)) for rank in (0, 1)]
+        assert sum(len(batch["x"]) for rank in ranks for batch in rank) == count // 4 * 4
+
+
 @pytest.mark.parametrize("kind", ["list", "files", "stream", "mix"])
 def test_a_filter_names_no_column_that_a_part_lacks(kind, tmp_path):
     tables = [pa.table({"x": [1, 2], "y": [1, 1]}), pa.table({"x": [3, 4]})]

@@ -627,7 +627,10 @@ class Files(Dataset):
             for name, (_, is_merged) in found.items()
             if not is_merged or (name in ways_in and not self._is_one(name, of_each))
         }
-        schema = pa.schema([field for field, _ in found.values()], self._schemas[0][1].metadata)
+        # Of batches without columns nothing tells how many rows they have: nulls, by a name that no
+        # file has, do.
+        fields = [field for field, _ in found.values()] or [pa.field(f"none of {known}", pa.null())]
+        schema = pa.schema(fields, self._schemas[0][1].metadata)
         return schema, own, whole if own else None
 
     def _own_heads(self, columns: Sequence[str] | None) -> list[list[str]]:
