@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import ByLength, Categories, Loader, Mix, iter_batches
+from arrow_dlpack import AsArrow, ByLength, Categories, Loader, Mix, iter_batches
 from arrow_dlpack._loader import loader as _loader
 from arrow_dlpack._loader import mix as _mix
 from arrow_dlpack._loader.sharding import Share
@@ -390,3 +390,27 @@ def test_a_filter_sees_nulls_of_a_reader_as_the_texts_of_others(where, tables, a
     mix = Mix([(table.to_reader() if is_reader else table, 1) for table, is_reader in pairs])
     (batch,) = Loader(mix, columns=["y"], filter=where, framework="numpy")
     assert batch["y"].tolist() == [3]
+
+
+@pytest.mark.parametrize("of", [pa.string(), pa.large_string(), pa.int64()], ids=str)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda table: table,
+        lambda table: table.to_batches(2),
+        lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
+    ],
+    ids=["tables", "batches", "frames"],
+)
+def test_words_of_a_dictionary_may_be_null_in_a_mix_too(of, make):
+    codes = pa.array([0, 1, 1], pa.int8())
+    words = [pa.array(one).cast(of) for one in (["1", None], ["2", "3"])]
+    tables = [pa.table({"x": pa.DictionaryArray.from_arrays(codes, own)}) for own in words]
+    mix = Mix([(make(table), 1) for table in tables])
+    right = pa.array(["1", "2", None, "3", None, "3"]).cast(of)
+    for size in 1, 4, 6:
+        loader = Loader(mix, batch_size=size, columns={"x": AsArrow()})
+        found = [value for batch in loader for value in pa.array(batch["x"]).to_pylist()]
+        assert found == right.to_pylist()
+    (codes,) = Loader(mix, batch_size=6, physical=True, nulls=-1, framework="numpy")
+    assert (codes["x"] == -1).tolist() == right.is_null().to_pylist()

@@ -475,8 +475,8 @@ class Mixed(Source):
             due.append(pc.divide(pc.add(rows, 0.5), self._turns.weights[of]))
         # The sort is stable, and so rows that are due at once stay in the order of the sources.
         order = pc.sort_indices(pa.concat_arrays(due))
-        whole = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-        return pa.record_batch(_core._take(whole, order))  # which takes all types
+        # Which takes all types, and dictionaries of other words.
+        return pa.record_batch(_core._take(pa.concat_tables(tables), order))
 
 
 @dataclass(frozen=True)
