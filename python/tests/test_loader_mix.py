@@ -4,8 +4,10 @@ import json
 import pickle
 from unittest import mock
 
+import duckdb
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -414,3 +416,28 @@ def test_words_of_a_dictionary_may_be_null_in_a_mix_too(of, make):
         assert found == right.to_pylist()
     (codes,) = Loader(mix, batch_size=6, physical=True, nulls=-1, framework="numpy")
     assert (codes["x"] == -1).tolist() == right.is_null().to_pylist()
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.int64()], ids=str)
+@pytest.mark.parametrize(
+    ("of", "is_known"),
+    [
+        (lambda: duckdb.sql("select range as id from range(10)"), False),
+        (lambda: polars.LazyFrame({"id": range(10)}), False),
+        (lambda: polars.DataFrame({"id": range(10)}), True),
+        (lambda: [pa.table({"id": range(10)})], True),
+    ],
+    ids=["relation", "lazy frame", "frame", "list"],
+)
+def test_whether_a_mix_counts_its_rows_does_not_depend_on_their_types(of, is_known, kind):
+    mix = Mix([(of(), 1), (pa.table({"id": pa.array([100], kind)}), 1)])
+    options = {"batch_size": 3, "filter": pc.field("id") >= 2, "framework": "numpy"}
+    ranks = [Loader(mix, **options, rank=rank, world_size=3, uneven="repeat") for rank in range(3)]
+    for rank in ranks:
+        if is_known:
+            assert len(rank) == len(list(rank)) == 1
+            continue
+        for read in len, list:
+            with pytest.raises(TypeError, match="how many rows"):
+                read(rank)
+    assert sum(len(batch["id"]) for batch in Loader(mix, **options)) == 9
