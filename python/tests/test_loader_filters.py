@@ -564,6 +564,37 @@ def test_integers_that_pyarrow_compares_as_a_narrower_type_are_told(kind, tmp_pa
         assert batch["x"].tolist() == kept
 
 
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (pa.array([1, 2**40]), pa.int32()),
+        (pa.array([1, 2**63], pa.uint64()), pa.int64()),
+        (pa.array([[1], [2**40]]), pa.list_(pa.int32())),
+    ],
+    ids=["narrower", "signed", "lists"],
+)
+@pytest.mark.parametrize("form", ["parquet", "ipc"])
+@pytest.mark.parametrize("names", [["id"], ["x"], ["x", "id"]], ids=str)
+def test_a_value_that_the_schema_does_not_hold_is_no_matter_of_a_filter(
+    column, kind, form, names, tmp_path
+):
+    table = pa.table({"id": [0, 1], "x": column})
+    is_of_lists = pa.types.is_list(kind)
+    ds.write_dataset(table, tmp_path, format=form)
+    schema = pa.schema({"id": pa.int64(), "x": kind})
+    dataset = ds.dataset(tmp_path, schema=schema, format=form)
+    where = pc.scalar(True)
+    for name in names:
+        where &= pc.field(name).is_valid() if is_of_lists else pc.field(name) >= 0
+    told = r'part-0\.\w+: column "x" is .* there and .* in the schema of the dataset'
+    for source in dataset, dataset.filter(where), Mix([(dataset, 1)]):
+        for options in {}, {"shuffle": 2, "batch_size": 1}, {"columns": ["x"]}:
+            with pytest.raises(ValueError, match=told):
+                list(Loader(source, filter=where, **options))
+    (batch,) = Loader(dataset, filter=pc.field("id") >= 0, columns=["id"], batch_size=2)
+    assert batch["id"].tolist() == [0, 1]
+
+
 def test_a_filter_by_the_key_of_folders_that_a_file_lacks_says_how_it_is_null(tmp_path):
     for at in 1, 2:
         (tmp_path / "f" / f"k={at}").mkdir(parents=True)

@@ -351,10 +351,9 @@ class Dataset(Source):
             return error
         if path := next(filter(self._is_replaced, self._stamped), None):
             return self._replaced(path)
-        if (where := self._where(query)) is not None:
+        where, told = self._where(query), error
+        if where is not None:
             told = _filters.of_values(error, where, _filters.seen_of(self.schema(query)))
-            if told is not error:
-                return told
         fragments = self._read_footers or self._listed()
         fragments = [fragment for fragment in fragments if hasattr(fragment, "path")]
         if any(fragment.path in str(error) for fragment in fragments):
@@ -365,8 +364,11 @@ class Dataset(Source):
             look = partial(self._failure, query, end, is_whole)
             found = side_by_side(look, fragments, system)
             for fragment, own in filter(None, found):
-                return _naming(fragment, own, error, self._unmade(query, end, fragment))
-        return error
+                column = self._unmade(query, end, fragment)
+                # pyarrow says the same of a value that the schema does not hold.
+                is_of_filter = column is None and told is not error
+                return told if is_of_filter else _naming(fragment, own, error, column)
+        return told
 
     def _unmade(self, query: Query, end: float, fragment: Any) -> Any:
         """The column of the schema, if one is read, that is not made of the file's own."""
