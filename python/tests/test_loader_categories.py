@@ -4,12 +4,14 @@ import datetime
 import decimal
 import math
 import os
+import re
 import subprocess
 import sys
 import uuid
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import Categories, Loader, Mix
@@ -415,3 +417,30 @@ def test_a_word_that_another_source_of_a_mix_can_hold_is_taken():
         mix = Mix([(source, 1) for source in sources])
         found = [code for batch in Loader(mix, columns=wish) for code in batch["x"].tolist()]
         assert sorted(found) == [-1, 0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("words", [("a", "b"), None], ids=["words", "scan"])
+@pytest.mark.parametrize("where", [None, pc.field("x") == "a"], ids=["all", "filtered"])
+@pytest.mark.parametrize("beside", ["nothing", "before", "after", "mix"])
+def test_how_runs_get_codes_is_told_and_works(words, where, beside):
+    plain = pa.table({"x": ["a", "b"]})
+
+    def source(runs):
+        makes = {
+            "nothing": lambda: [runs],
+            "before": lambda: [plain, runs],
+            "after": lambda: [runs, plain],
+            "mix": lambda: Mix([(runs, 1), (plain, 1)]),
+        }
+        return makes[beside]()
+
+    table = pa.table({"x": pc.run_end_encode(pa.array(["a", "a", "b"]))})
+    options = {"columns": {"x": Categories(words)}, "filter": where, "batch_size": 9}
+    with pytest.raises(TypeError, match='column "x"') as raised:
+        list(Loader(source(table), **options))
+    (way,) = re.findall(r"pyarrow\.compute\.run_end_decode\(.*?\)", str(raised.value))
+    assert "cast(schema)" not in str(raised.value)
+    decoded = pa.table({"x": eval(way, {"pyarrow": pa, "table": table})})
+    (batch,) = Loader(source(decoded), **options)
+    kept = 2 + (beside != "nothing")
+    assert np.asarray(batch["x"]).tolist().count(0) == kept

@@ -14,7 +14,7 @@ from .. import _core
 from .._arrow_types import is_binary, is_text
 from .columns import Categories, alike, fills_nulls
 from .finite import has_infinite
-from .readers import Made, cast, reader_of, without_view
+from .readers import Made, cast, decoded, reader_of, without_view
 from .schema import ALL, Query, check_scanned, common, is_one_encoding, merged_of, selected
 
 if TYPE_CHECKING:
@@ -296,9 +296,12 @@ def _for_column(name: str, kind: Any) -> Iterator[None]:
     try:
         yield
     except (NotImplementedError, _core.UnsupportedError) as error:
+        has_way = import_module("pyarrow").types.is_run_end_encoded(kind)
         raise TypeError(
             f'column "{name}" is {kind}, and Categories takes texts, binaries, numbers, booleans, '
             "decimals, dates, times, UUIDs, and dictionaries of them"
+            + f": {decoded(name, kind)} has values that it takes"
+            * has_way
         ) from error
 
 

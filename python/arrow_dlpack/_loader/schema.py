@@ -382,7 +382,7 @@ def _with_inner(kind: Any, fields: Sequence[Any]) -> Any:
 
 def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
     pa, wish = import_module("pyarrow"), query.wishes.get(name)
-    if (told := _anew(name, one, other)) is not None:
+    if (told := anew(name, one, other)) is not None:
         return told
     if isinstance(wish, AsArrow):
         return way  # no dtype reaches it
@@ -401,7 +401,7 @@ def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
     return way
 
 
-def _anew(name: str, one: Any, other: Any) -> str | None:
+def anew(name: str, one: Any, other: Any) -> str | None:
     """How columns of these types get one, if pyarrow casts one of them to nothing."""
     if has_list_views(one) or has_list_views(other):
         return f"{made_anew(name)} makes values of one type"
@@ -874,7 +874,7 @@ def _check_conforms(
         one, other = head.field(name).type, schema.field(name).type
         if not (one.equals(other) or is_one_encoding(one, other)):
             kind, theirs = told_apart(one, other)
-            ways = [_anew(name, one, other) or told.types]
+            ways = [anew(name, one, other) or told.types]
             if told.merged and merged(one, other) is not None:
                 ways.append(told.merged)
             raise TypeError(

@@ -31,9 +31,11 @@ from .schema import (
     Query,
     Run,
     Told,
+    anew,
     common,
     conformed,
     differ,
+    differing,
     fitted,
     has_nulls,
     head_of,
@@ -535,12 +537,14 @@ def seen_type(
                 f'filter= names column "{name}", and {count} columns of {part} are called so'
             )
     fields = [(part, schema.field(name)) for part, schema in parts]
-    if name in query.categories and merged_of([field.type for _, field in fields])[0] is None:
+    kinds = [field.type for _, field in fields]
+    if name in query.categories and merged_of(kinds)[0] is None:
+        one, other = (kinds[at] for at in differing(kinds))
         raise TypeError(
             f'filter= names column "{name}", of which Categories makes codes of any types, and a '
-            f"filter needs one: {way}"
+            f"filter needs one: {anew(name, one, other) or way}"
         )
-    kind = seen_of_all(name, [field.type for _, field in fields], query)
+    kind = seen_of_all(name, kinds, query)
     if kind is None:
         settled_type(name, fields, Query(labels=query.labels), way)
     return without_view(kind)
