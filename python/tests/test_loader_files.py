@@ -118,6 +118,16 @@ def test_an_error_for_a_key_that_does_not_count_says_so(folder, options):
                     list(make(whole, **options))
 
 
+@pytest.mark.parametrize("options", OF_A_KEY[:-1], ids=str)
+def test_the_key_of_a_fragment_is_one_of_its_dataset(folder, options):
+    dataset = ds.dataset(folder, partitioning="hive")
+    fragments, options = list(dataset.get_fragments()), {"batch_size": 2, **options}
+    for source in fragments, fragments[0], Mix([(fragments, 1)]):
+        with pytest.raises(KeyError, match="in it, or the dataset, whose fragments these are"):
+            list(Loader(source, **options))
+    assert list(Loader(dataset, **options))
+
+
 def test_a_key_that_one_source_of_a_mix_has_and_a_filter_names_says_so(folder):
     """Of several files the types of all sources are asked for before the epoch begins."""
     pq.write_table(pa.table({"x": [1]}), folder / "fold=1" / "q.parquet")

@@ -406,6 +406,8 @@ class Files(Dataset):
 
     #: What reads a file that was replaced, for errors.
     anew = "the next one reads it anew"
+    #: What else than a folder has the keys of folders, for errors.
+    keyed = ""
 
     def __init__(self, files: Sequence[tuple[str, Any]], form: Any, system: Any) -> None:
         """files: paths, and the values of the keys of the folders that count, by their names."""
@@ -497,7 +499,8 @@ class Files(Dataset):
 
     def explained(self, error: Exception, query: Query) -> Exception:
         if isinstance(error, KeyError):
-            return of_key(error, [path for path, _ in self._files], self.names() or [])
+            paths = [path for path, _ in self._files]
+            return of_key(error, paths, self.names() or [], self.keyed)
         return super().explained(error, query)
 
     def names(self) -> Sequence[str] | None:
@@ -674,6 +677,7 @@ class Fragments(Files):
     """
 
     anew = "fragments keep the footer that they had, and those of a new dataset read it"
+    keyed = ", or the dataset, whose fragments these are"
 
     def __init__(self, fragments: Sequence[Any]) -> None:
         first = fragments[0]

@@ -179,10 +179,13 @@ def _keys(path: str, base: str) -> dict[str, str]:
     return keys
 
 
-def of_key(error: KeyError, paths: Iterable[str], known: Collection[str]) -> KeyError:
+def of_key(
+    error: KeyError, paths: Iterable[str], known: Collection[str], or_else: str = ""
+) -> KeyError:
     """A better error, if it names the key of a folder that does not count.
 
     known: the columns of these files, and the keys that count.
+    or_else: what has the key too.
     """
     for path in paths:
         for name in _keys(path, ""):
@@ -190,7 +193,7 @@ def of_key(error: KeyError, paths: Iterable[str], known: Collection[str]) -> Key
                 return KeyError(
                     f'no column "{name}": of {path} it is the key of a folder, which counts only '
                     "below the folder that is passed, or from the first part of a pattern with a "
-                    f'wildcard on: pass the folder that has "{name}=..." in it'
+                    f'wildcard on: pass the folder that has "{name}=..." in it{or_else}'
                 )
     return error
 
