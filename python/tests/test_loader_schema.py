@@ -588,6 +588,16 @@ def test_the_schema_of_a_dataset_is_the_users_word(tmp_path):
     assert np.isnan(batch["z"]).all()
 
 
+def test_the_schema_of_a_dataset_changes_values_as_its_table_does(tmp_path):
+    write(tmp_path, [pa.table({"day": [NOON], "flag": [7]})])
+    schema = pa.schema([("day", pa.date32()), ("flag", pa.bool_())])
+    dataset = ds.dataset(tmp_path, schema=schema)
+    assert dataset.to_table().to_pylist() == [{"day": DAY, "flag": True}]
+    (batch,) = Loader(dataset, columns={"day": AsArrow(), "flag": None})
+    assert pa.array(batch["day"]).to_pylist() == [DAY]
+    assert batch["flag"].tolist() == [True]
+
+
 def test_types_merge_in_either_order():
     kinds = [pa.int8(), pa.int64(), pa.uint16(), pa.float32(), pa.string(), pa.large_string()]
     kinds += [pa.list_(pa.int8()), pa.large_list(pa.float16()), pa.null(), pa.bool_()]
