@@ -469,9 +469,14 @@ def test_what_pyarrow_cannot_read_is_told_in_its_words():
         iter(Loader(table, columns=["s.a"]))
 
 
+class OwnFrame(pandas.DataFrame):
+    """A frame of a user's class, such as those of geopandas."""
+
+
 @pytest.mark.parametrize("kind", ["frame", "list"])
-def test_a_frame_that_grows_between_epochs_is_read_as_it_is(kind):
-    frame = pandas.DataFrame({"x": range(4)})
+@pytest.mark.parametrize("of", [pandas.DataFrame, OwnFrame])
+def test_a_frame_that_grows_between_epochs_is_read_as_it_is(of, kind):
+    frame = of({"x": range(4)})
     source = frame if kind == "frame" else [frame]
     loaders = [
         Loader(source, batch_size=2, rank=rank, world_size=2, uneven="drop") for rank in range(2)

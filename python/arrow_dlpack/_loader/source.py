@@ -12,6 +12,7 @@ from .. import _core
 from . import filters as _filters
 from .categories import ColumnCoder, encoded
 from .identity import of_rows, of_types
+from .known import library_of
 from .readers import (
     Made,
     heads,
@@ -553,7 +554,7 @@ def seen_type(
 def rows_of_table(source: Any) -> int | None:
     """How many rows a table or a frame has, if it tells."""
     rows = getattr(source, "num_rows", getattr(source, "height", None))
-    if type(source).__module__.partition(".")[0] == "pandas":
+    if library_of(source) == "pandas":
         rows = len(source)
     return rows if isinstance(rows, int) else None
 
