@@ -647,6 +647,14 @@ def test_nulls_and_unknown_words_of_a_request_have_their_rows(layout, wrong, wor
         encoder(request)
 
 
+@pytest.mark.parametrize("kind", [pa.list_view(pa.int64()), pa.large_list_view(pa.int64())])
+def test_a_null_in_list_views_has_its_row(kind):
+    table = pa.table({"list": pa.array([[1], [2, 3]], kind)})
+    encoder = Encoder(columns={"list": Pad(0)}).fit(table)
+    with pytest.raises(BufferError, match='^row 1, column "list": the rows hold 1 null'):
+        encoder(pa.table({"list": pa.array([[1], [2, None]], kind)}))
+
+
 def test_a_tensor_or_an_array_that_is_no_column_names_what_is():
     encoder = Encoder(columns={"x": None}).fit(pa.table({"x": [1.0]}))
     for matrix in np.ones((2, 1)), torch.ones((2, 1)), arrow_dlpack.from_dlpack(np.ones((2, 1))):

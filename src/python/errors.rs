@@ -632,6 +632,8 @@ fn first_null(values: &ArrayRef) -> Option<usize> {
     let items = |row: usize| match values.data_type() {
         DataType::List(_) => Some(values.as_list::<i32>().value(row)),
         DataType::LargeList(_) => Some(values.as_list::<i64>().value(row)),
+        DataType::ListView(_) => Some(values.as_list_view::<i32>().value(row)),
+        DataType::LargeListView(_) => Some(values.as_list_view::<i64>().value(row)),
         DataType::FixedSizeList(..) => Some(values.as_fixed_size_list().value(row)),
         _ => None,
     };
