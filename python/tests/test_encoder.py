@@ -459,6 +459,14 @@ def test_nulls_of_pandas_among_objects_are_nulls():
         encoder([{"x": 1.5, "port": math.nan, "t": None}])
 
 
+@pytest.mark.parametrize("null", [None, pd.NA, pd.NaT, np.ma.masked], ids=str)
+def test_a_null_in_place_of_a_dict_is_null_in_its_fields(null):
+    table = pa.table({"m": [{"s": 1}]})
+    encoder = Encoder(columns={"m.s": Cast("int64", nulls=-1)}, framework="numpy").fit(table)
+    for rows in [{"m": null}, {"m": {"s": 2}}], {"m": [null, {"s": 2}]}:
+        assert encoder(rows)["m.s"].tolist() == [-1, 2]
+
+
 def test_what_numpy_masks_is_null():
     table = pa.table({"x": [1.0, 2.0], "n": [1, 2], "l": [[1.0], [2.0]]})
     wishes = {"x": Cast("float32", nulls=-1), "n": Cast("int64", nulls=-1), "l": Pad(0, nulls=-1)}

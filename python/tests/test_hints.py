@@ -807,6 +807,7 @@ OBJECTS_OF_PYTHON = {
     "objects": ([object(), None], None),
     "nulls of pandas's": ([pd.NA, 1], "pyarrow.array(x, from_pandas=True)"),
     "times and nulls of pandas's": ([pd.NaT, TODAY], "pyarrow.array(x, from_pandas=True)"),
+    "nulls of pandas's in lists": ([[pd.NA, 1]], "pyarrow.array(x, from_pandas=True)"),
     "times": ([TODAY, None], "pyarrow.array(x)"),
     "a dict of an array of several kinds": (
         {"a": np.array([1, "x"], object)},

@@ -213,7 +213,13 @@ fn has_none(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Whether a value is None, or one of those of pandas's or NumPy's that stand for it.
 pub(super) fn is_null(value: &Bound<'_, PyAny>) -> bool {
-    value.is_none() || matches!(type_name(value).as_str(), "NAType" | "NaTType" | "MaskedConstant")
+    let is_plain = value.is_exact_instance_of::<PyString>()
+        || value.is_exact_instance_of::<PyFloat>()
+        || value.is_exact_instance_of::<PyInt>()
+        || value.is_exact_instance_of::<PyDict>();
+    !is_plain
+        && (value.is_none()
+            || matches!(type_name(value).as_str(), "NAType" | "NaTType" | "MaskedConstant"))
 }
 
 /// Whether NumPy hides the value of an element: it has a number that is not meant.
@@ -470,18 +476,18 @@ fn kind_of(item: &Bound<'_, PyAny>) -> PyResult<&'static str> {
 /// How to make an array of the list or tuple that `x` is; `None` where pyarrow makes one of it.
 fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, &'static str)>> {
     let has_none = items.iter().any(is_null);
-    let of_pandas = if items.iter().any(is_null_of_pandas) { ", from_pandas=True" } else { "" };
     let rows: Vec<_> =
         items.iter().filter_map(|item| listed(item).ok().flatten()).flatten().collect();
+    let is_of_pandas = items.iter().chain(&rows).any(is_null_of_pandas);
+    let of_pandas = if is_of_pandas { ", from_pandas=True" } else { "" };
     if !rows.is_empty() && ItemKinds::of(items)? == ItemKinds::OneKind {
         let of_rows = ItemKinds::of(&rows)?;
-        let is_plain = !has_none && !rows.iter().any(|item| item.is_none());
-        return Ok((is_plain && matches!(of_rows, ItemKinds::Rounded | ItemKinds::Unsigned)).then(
-            || {
-                let made = format!("pyarrow.array([list(map(float, row)) for row in {x}])");
-                (made, "an array of lists of rounded numbers, as int64 does not hold all of them")
-            },
-        ));
+        let is_plain = !has_none && !rows.iter().any(is_null);
+        if is_plain && matches!(of_rows, ItemKinds::Rounded | ItemKinds::Unsigned) {
+            let made = format!("pyarrow.array([list(map(float, row)) for row in {x}])");
+            let told = "an array of lists of rounded numbers, as int64 does not hold all of them";
+            return Ok(Some((made, told)));
+        }
     }
     let values = ItemKinds::of(items)?;
     let made = values.way_to_make(x, has_none);

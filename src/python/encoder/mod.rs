@@ -19,7 +19,7 @@ use pyo3::types::{PyDict, PyInt, PyList};
 
 use self::conform::{Mismatch, conformed, nulls};
 use self::objects::{Cell, PyCells, is_text, mapped, present};
-use super::advice::listed;
+use super::advice::{is_null, listed};
 use super::args::Items;
 use super::array::PyArray;
 use super::batches::errors::{not_opened, refused};
@@ -289,7 +289,7 @@ fn at_keys<'py>(row: &Bound<'py, PyAny>, path: &str) -> PyResult<Option<Bound<'p
     }
     for (end, _) in path.rmatch_indices('.') {
         match mapped(row, &path[..end])? {
-            Some(inner) if inner.is_none() => return Ok(Some(inner)),
+            Some(inner) if is_null(&inner) => return Ok(Some(inner)),
             Some(inner) if inner.is_instance_of::<PyDict>() => {
                 return at_keys(&inner, &path[end + 1..]);
             }
@@ -375,7 +375,7 @@ fn of_column<'py>(
         let mut cells: Vec<Cell<'_>> = alloc::reserved(items.len())?;
         for (at, item) in items.into_iter().enumerate() {
             let cell = match path {
-                Some(path) if !item.is_none() => {
+                Some(path) if !is_null(&item) => {
                     let in_row = |error| placed(py, &format!("row {at}, column {name:?}"), error);
                     at_keys(&item, path).map_err(in_row)?
                 }

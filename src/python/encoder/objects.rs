@@ -673,10 +673,7 @@ fn items_of<'py>(cell: &Bound<'py, PyAny>) -> Read<Vec<Cell<'py>>> {
 
 /// A value; `None` for Python's, and for NA and NaT of pandas, which `frame.to_dict("records")` has.
 pub(super) fn present(cell: Bound<'_, PyAny>) -> Cell<'_> {
-    let is_plain = cell.is_exact_instance_of::<PyString>()
-        || cell.is_exact_instance_of::<PyFloat>()
-        || cell.is_exact_instance_of::<PyInt>();
-    (is_plain || !is_null(&cell)).then_some(cell)
+    (!is_null(&cell)).then_some(cell)
 }
 
 /// Appends the values of nested lists of this shape, or of one flat list of all of them.
