@@ -77,6 +77,19 @@ CASTS = {
 }
 
 
+def requests():
+    """Columns of requests: name, column of training, wish, what is sent."""
+    lists, pairs = pa.array([[1]]), pa.array([[1, 2]], pa.list_(pa.int64(), 2))
+    nested, words = pa.array([[[1, 2]]], pa.list_(pairs.type)), ad.Categories(["a"], unknown=-1)
+    tensors = pa.array(ad.from_dlpack(np.ones((1, 2, 2))))
+    yield "lists of Python's", lists, ad.Pad(0), [[1, 2]] * ROWS
+    yield "rows of NumPy's", lists, ad.Pad(0), [np.ones(2, "int64")] * ROWS
+    yield "lists of lists", nested, ad.Pad(0), [[[1, 2]]] * ROWS
+    yield "lists of one length", pairs, None, [[1, 2]] * ROWS
+    yield "nested lists", tensors, None, [[[1, 2], [3, 4]]] * ROWS
+    yield "texts of Python's", pa.array(["a"]), words, ["a"] * (4 * ROWS)
+
+
 def conversions():
     every = columns()
     for name, column in every.items():
@@ -110,6 +123,9 @@ def conversions():
     yield "a table by an encoder", lambda: encoder(table)
     records = table.to_pylist()
     yield "dicts by an encoder", lambda: encoder(records)
+    for name, trained, wish, rows in requests():
+        encoder = ad.Encoder(columns={"x": wish}).fit(pa.table({"x": trained}))
+        yield f"{name} by an encoder", lambda encoder=encoder, rows=rows: encoder({"x": rows})
     yield "texts of from_ragged", lambda: ad.from_ragged(texts, offsets, type=pa.string())
 
 

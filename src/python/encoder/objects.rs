@@ -63,6 +63,7 @@ impl<'py> PyCells<'_, 'py> {
             }
             DataType::Boolean => {
                 let (values, nulls) = self.read(storage, &|cell| truth(cell))?;
+                self.check_bits()?;
                 Ok(Arc::new(BooleanArray::new(values.into(), nulls)))
             }
             text if text.is_string() || text.is_binary() => self.texts(field),
@@ -137,12 +138,14 @@ impl<'py> PyCells<'_, 'py> {
         match storage {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
                 let (offsets, bytes) = self.appended(storage, 0, &append_text)?;
-                let made = || LargeStringArray::try_new(offsets, bytes, self.nulls());
+                let nulls = self.nulls()?;
+                let made = || LargeStringArray::try_new(offsets, bytes, nulls);
                 as_stored(Arc::new(checked(made)?), storage)
             }
             DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
                 let (offsets, bytes) = self.appended(storage, 0, &append_binary)?;
-                let made = || LargeBinaryArray::try_new(offsets, bytes, self.nulls());
+                let nulls = self.nulls()?;
+                let made = || LargeBinaryArray::try_new(offsets, bytes, nulls);
                 as_stored(Arc::new(checked(made)?), storage)
             }
             DataType::FixedSizeBinary(size) => {
@@ -159,7 +162,7 @@ impl<'py> PyCells<'_, 'py> {
                         false => Err(Misread::Value(String::new())),
                     }
                 })?;
-                self.made(storage, self.nulls(), vec![bytes], Vec::new())
+                self.made(storage, self.nulls()?, vec![bytes], Vec::new())
             }
             other => Err(self.no_objects(other)),
         }
@@ -205,7 +208,7 @@ impl<'py> PyCells<'_, 'py> {
                 }
             });
         }
-        Ok((values, self.nulls()))
+        Ok((values, self.nulls()?))
     }
 
     /// What `append` writes of each value that is not null, or as many zeros for a null, and where each begins.
@@ -216,22 +219,36 @@ impl<'py> PyCells<'_, 'py> {
         append: &Append<'_, 'py>,
     ) -> PyResult<(OffsetBuffer<i64>, Buffer)> {
         let (mut bytes, zeros) = (Vec::new(), alloc::zeros(of_null)?);
-        let mut lengths = alloc::reserved(self.cells.len())?;
+        let mut ends = self.ends()?;
         for (at, cell) in self.cells.iter().enumerate() {
-            let begin = bytes.len();
             match cell {
                 None => append_bytes(&zeros, &mut bytes)?,
                 Some(cell) => append(cell, &mut bytes)
                     .map_err(|misread| self.refused(at, cell, storage, misread))?,
             }
-            lengths.push(bytes.len() - begin);
+            ends.push(end_of(&bytes));
         }
-        Ok((OffsetBuffer::from_lengths(lengths), Buffer::from_vec(bytes)))
+        Ok((OffsetBuffer::new(ends.into()), Buffer::from_vec(bytes)))
     }
 
-    fn nulls(&self) -> Option<NullBuffer> {
-        let has_nulls = self.cells.iter().any(Option::is_none);
-        has_nulls.then(|| self.cells.iter().map(Option::is_some).collect())
+    /// The end of nothing, with capacity for that of each row.
+    fn ends(&self) -> PyResult<Vec<i64>> {
+        let mut ends = alloc::reserved(self.cells.len() + 1)?;
+        ends.push(0);
+        Ok(ends)
+    }
+
+    fn nulls(&self) -> PyResult<Option<NullBuffer>> {
+        if self.cells.iter().all(Option::is_some) {
+            return Ok(None);
+        }
+        self.check_bits()?;
+        Ok(Some(self.cells.iter().map(Option::is_some).collect()))
+    }
+
+    /// Whether a bit for each row fits memory; arrow-rs, which packs them, does not ask.
+    fn check_bits(&self) -> PyResult<()> {
+        Ok(alloc::probe_alloc(self.cells.len() / 8)?)
     }
 
     #[cold]
@@ -299,15 +316,13 @@ impl<'py> PyCells<'_, 'py> {
 
     /// Lists of any layout of different lengths.
     fn lists(&self, py: Python<'py>, storage: &DataType, item: &FieldRef) -> PyResult<ArrayRef> {
-        let (rows, nulls) = self.read(storage, &items_of)?;
-        let (mut ends, mut end) = (alloc::reserved(rows.len() + 1)?, 0i64);
-        ends.push(end);
-        let mut all = Vec::new();
-        for row in rows {
-            end += i64::try_from(row.len()).unwrap_or(i64::MAX);
-            ends.push(end);
-            all.try_reserve(row.len()).map_err(|_| too_long())?;
-            all.extend(row);
+        let (mut all, mut ends) = (Vec::new(), self.ends()?);
+        for (at, cell) in self.cells.iter().enumerate() {
+            if let Some(cell) = cell {
+                let items = Items::of(cell).and_then(|items| items.append_to(&mut all));
+                items.map_err(|misread| self.refused(at, cell, storage, misread))?;
+            }
+            ends.push(end_of(&all));
         }
         let row_of = |item: usize| {
             let item = i64::try_from(item).unwrap_or(i64::MAX);
@@ -320,8 +335,8 @@ impl<'py> PyCells<'_, 'py> {
         };
         let values = PyCells { cells: &all, place: &place }.array(py, item)?;
         let large = DataType::LargeList(Arc::clone(item));
-        let offsets = vec![Buffer::from_slice_ref(&ends)];
-        let made = self.made(&large, nulls, offsets, vec![values.to_data()])?;
+        let offsets = vec![Buffer::from_vec(ends)];
+        let made = self.made(&large, self.nulls()?, offsets, vec![values.to_data()])?;
         as_stored(made, storage)
     }
 
@@ -334,14 +349,12 @@ impl<'py> PyCells<'_, 'py> {
         shape: &[i64],
     ) -> PyResult<ArrayRef> {
         let size: usize = shape.iter().map(|&extent| extent.as_usize()).product();
-        let (rows, nulls) = self.read(storage, &|cell| {
-            let mut flat = Vec::new();
-            flatten(cell, shape, &mut flat)?;
-            Ok(flat)
-        })?;
-        let mut all = alloc::reserved(size.saturating_mul(rows.len()))?;
-        for (at, mut row) in rows.into_iter().enumerate() {
-            all.append(&mut row);
+        let mut all = alloc::reserved(size.saturating_mul(self.cells.len()))?;
+        for (at, cell) in self.cells.iter().enumerate() {
+            if let Some(cell) = cell {
+                let items = flatten(cell, shape, &mut all);
+                items.map_err(|misread| self.refused(at, cell, storage, misread))?;
+            }
             all.resize_with(size * (at + 1), || None); // of a null
         }
         let place = |at: usize| {
@@ -349,7 +362,7 @@ impl<'py> PyCells<'_, 'py> {
             format!("{}item {}: ", (self.place)(row), at - row * size)
         };
         let values = PyCells { cells: &all, place: &place }.array(py, item)?;
-        self.made(storage, nulls, Vec::new(), vec![values.to_data()])
+        self.made(storage, self.nulls()?, Vec::new(), vec![values.to_data()])
     }
 
     fn tensors(&self, py: Python<'py>, storage: &DataType, shape: &[i64]) -> PyResult<ArrayRef> {
@@ -373,7 +386,7 @@ impl<'py> PyCells<'_, 'py> {
             let place = |at: usize| format!("{}key {name:?}: ", (self.place)(at));
             columns.push(PyCells { cells: &cells, place: &place }.array(py, field)?.to_data());
         }
-        self.made(storage, self.nulls(), Vec::new(), columns)
+        self.made(storage, self.nulls()?, Vec::new(), columns)
     }
 
     fn made(
@@ -410,6 +423,11 @@ type Read<T> = Result<T, Misread>;
 
 /// Writes a value behind those before it.
 type Append<'a, 'py> = dyn Fn(&Bound<'py, PyAny>, &mut Vec<u8>) -> Read<()> + 'a;
+
+/// Where what is written next begins.
+fn end_of<T>(written: &[T]) -> i64 {
+    i64::try_from(written.len()).unwrap_or(i64::MAX)
+}
 
 fn too_long() -> PyErr {
     PyMemoryError::new_err("the values do not fit memory")
@@ -652,22 +670,56 @@ fn nanoseconds(delta: &Bound<'_, PyAny>) -> Read<i128> {
     Ok((seconds * 1_000_000 + part("microseconds")?) * 1_000 + part("nanoseconds")?)
 }
 
-/// The items of a list, a tuple or an array of NumPy's; `None` for each that is None.
-fn items_of<'py>(cell: &Bound<'py, PyAny>) -> Read<Vec<Cell<'py>>> {
-    if let Ok(list) = cell.cast::<PyList>() {
-        return Ok(list.iter().map(present).collect());
+/// The items of a row, where Python has them: of millions of rows none is copied alone.
+enum Items<'py> {
+    List(Bound<'py, PyList>),
+    Tuple(Bound<'py, PyTuple>),
+}
+
+impl<'py> Items<'py> {
+    /// Those of a list, a tuple or an array of NumPy's.
+    fn of(cell: &Bound<'py, PyAny>) -> Read<Self> {
+        if let Ok(list) = cell.cast::<PyList>() {
+            return Ok(Self::List(list.clone()));
+        }
+        if let Ok(tuple) = cell.cast::<PyTuple>() {
+            return Ok(Self::Tuple(tuple.clone()));
+        }
+        let is_one = cell.is_instance_of::<PyString>() || cell.is_instance_of::<PyDict>();
+        let has_items = !is_one && !has_times(cell)?;
+        match cell.getattr_opt(intern!(cell.py(), "tolist"))? {
+            Some(method) if has_items => match method.call0()?.cast_into::<PyList>() {
+                Ok(list) => Ok(Self::List(list)),
+                Err(_) => Err(Misread::Type),
+            },
+            _ => Err(Misread::Type),
+        }
     }
-    if let Ok(tuple) = cell.cast::<PyTuple>() {
-        return Ok(tuple.iter().map(present).collect());
+
+    fn len(&self) -> usize {
+        match self {
+            Self::List(list) => list.len(),
+            Self::Tuple(tuple) => tuple.len(),
+        }
     }
-    let is_one = cell.is_instance_of::<PyString>() || cell.is_instance_of::<PyDict>();
-    let has_items = !is_one && !has_times(cell)?;
-    match cell.getattr_opt(intern!(cell.py(), "tolist"))? {
-        Some(method) if has_items => match method.call0()?.cast::<PyList>() {
-            Ok(list) => Ok(list.iter().map(present).collect()),
-            Err(_) => Err(Misread::Type),
-        },
-        _ => Err(Misread::Type),
+
+    /// Each of them; `None` for one that is None.
+    fn iter(&self) -> impl Iterator<Item = PyResult<Cell<'py>>> + '_ {
+        (0..self.len()).map(|at| {
+            let item = match self {
+                Self::List(list) => list.get_item(at),
+                Self::Tuple(tuple) => tuple.get_item(at),
+            };
+            item.map(present)
+        })
+    }
+
+    fn append_to(&self, all: &mut Vec<Cell<'py>>) -> Read<()> {
+        all.try_reserve(self.len()).map_err(|_| too_long())?;
+        for item in self.iter() {
+            all.push(item?);
+        }
+        Ok(())
     }
 }
 
@@ -682,11 +734,14 @@ fn flatten<'py>(cell: &Bound<'py, PyAny>, shape: &[i64], out: &mut Vec<Cell<'py>
         out.push(present(cell.clone()));
         return Ok(());
     };
-    let items = items_of(cell)?;
-    let is_flat = !inner.is_empty() && items.iter().flatten().all(|item| items_of(item).is_err());
-    if is_flat && i64::try_from(items.len()) == Ok(shape.iter().product()) {
-        out.extend(items);
-        return Ok(());
+    let items = Items::of(cell)?;
+    let is_item = |item: PyResult<Cell<'_>>| match item {
+        Ok(Some(item)) => Items::of(&item).is_err(),
+        item => item.is_ok(),
+    };
+    let is_whole = i64::try_from(items.len()) == Ok(shape.iter().product());
+    if is_whole && (inner.is_empty() || items.iter().all(is_item)) {
+        return items.append_to(out);
     }
     if i64::try_from(items.len()) != Ok(*extent) {
         return Err(Misread::Value(format!(
@@ -694,12 +749,8 @@ fn flatten<'py>(cell: &Bound<'py, PyAny>, shape: &[i64], out: &mut Vec<Cell<'py>
             items.len()
         )));
     }
-    for item in items {
-        match item {
-            Some(item) => flatten(&item, inner, out)?,
-            None if inner.is_empty() => out.push(None),
-            None => return Err(Misread::Type),
-        }
+    for item in items.iter() {
+        flatten(&item?.ok_or(Misread::Type)?, inner, out)?;
     }
     Ok(())
 }
