@@ -88,6 +88,12 @@ def requests():
     yield "lists of one length", pairs, None, [[1, 2]] * ROWS
     yield "nested lists", tensors, None, [[[1, 2], [3, 4]]] * ROWS
     yield "texts of Python's", pa.array(["a"]), words, ["a"] * (4 * ROWS)
+    integers = np.arange(4 * ROWS, dtype="int32")
+    yield "narrow integers", pa.array([1]), ad.Cast("float32"), pa.array(integers)
+    yield "narrow floats", pa.array([1.0]), None, pa.array(integers.astype("float32"))
+    yield "views", pa.array(["a"]), words, pa.array(["a"] * ROWS, pa.string_view())
+    run = pa.RunEndEncodedArray.from_arrays(pa.array([4 * ROWS], "int32"), pa.array([1.0]))
+    yield "runs", pa.array([1.0]), None, run
 
 
 def conversions():

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::StructArray;
 use arrow_schema::{DataType, Field, FieldRef};
-use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple, PyType};
 use pyo3::{intern, prelude::*};
 
@@ -361,8 +361,7 @@ fn of_tensors(
         if let Some(asked) = r#type.of_rows() {
             let nulls = casts::nulls(asked.data_type(), valid.len());
             let field = Field::clone(asked).with_name("").with_nullable(true);
-            let nulls = nulls.map_err(PyMemoryError::new_err)?;
-            return Ok(PyArray::try_new(nulls, field.into())?);
+            return Ok(PyArray::try_new(nulls?, field.into())?);
         }
         return Err(PyValueError::new_err(
             "a list without tensors does not tell the type of its rows: pyarrow.array(x, type) makes a column of it",

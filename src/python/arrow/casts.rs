@@ -4,42 +4,33 @@ use arrow_array::{Array, ArrayRef, cast::AsArray, new_null_array};
 use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
 use arrow_schema::DataType;
 
-use super::structs::{Checked, fenced};
-use crate::chunks::{everything, footprint, reserve};
-
-/// A snapshot, which no other code can change while arrow's kernels read it.
-pub(in crate::python) fn snapshot(array: &ArrayRef) -> Checked<ArrayRef> {
-    everything(array).map_err(|error| error.to_string())
-}
+use crate::Error;
+use crate::chunks::{checked, footprint, reserve};
 
 /// The values as another type. A value that comes back different from a cast there and back is an error.
-pub(in crate::python) fn there_and_back(array: &ArrayRef, wanted: &DataType) -> Checked<ArrayRef> {
-    let stored = array.data_type();
+pub(in crate::python) fn there_and_back(
+    array: &ArrayRef,
+    wanted: &DataType,
+) -> Result<ArrayRef, Error> {
+    let (stored, no) = (array.data_type(), |why: &str| Err(Error::InvalidArray(why.to_owned())));
     if !can_cast_types(stored, wanted) || !can_cast_types(wanted, stored) {
-        return Err("there is no way from one to the other and back".to_owned());
+        return no("there is no way from one to the other and back");
     }
-    check_memory(bytes_of_cast(array, wanted), array.len())?;
+    reserve(bytes_of_cast(array, wanted))?;
     let there = cast(array, wanted)?;
-    match &cast(&there, stored)? == array {
-        true => Ok(there),
-        false => Err("values would change".to_owned()),
-    }
+    if &cast(&there, stored)? == array { Ok(there) } else { no("values would change") }
 }
 
-pub(in crate::python) fn cast(array: &dyn Array, wanted: &DataType) -> Checked<ArrayRef> {
-    let checked = CastOptions { safe: false, ..CastOptions::default() };
-    fenced(|| cast_with_options(array, wanted, &checked))
-}
-
-/// arrow's kernels abort the process when memory runs out, so they run only if this does not fail.
-pub(in crate::python) fn check_memory(nbytes: Option<usize>, rows: usize) -> Checked<()> {
-    reserve(nbytes).map_err(|_| format!("{rows} of them do not fit memory"))
+/// Its callers ask for memory before: arrow's kernels abort the process where there is none.
+pub(in crate::python) fn cast(array: &dyn Array, wanted: &DataType) -> Result<ArrayRef, Error> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    checked(|| cast_with_options(array, wanted, &options))
 }
 
 /// A column of nulls.
-pub(in crate::python) fn nulls(data_type: &DataType, rows: usize) -> Checked<ArrayRef> {
-    check_memory(footprint::of_type(data_type, rows), rows)?;
-    fenced(|| Ok(new_null_array(data_type, rows)))
+pub(in crate::python) fn nulls(data_type: &DataType, rows: usize) -> Result<ArrayRef, Error> {
+    reserve(footprint::of_type(data_type, rows))?;
+    checked(|| Ok(new_null_array(data_type, rows)))
 }
 
 /// A bound of the bytes that a cast of leaves, or of codes of leaves, reserves there and back; `None` stands for a number

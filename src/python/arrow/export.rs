@@ -9,9 +9,10 @@ use arrow_array::{Array, ArrayRef, StructArray, cast::AsArray, make_array};
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 
-use super::casts::{self, bytes_of_cast, cast, check_memory, is_leaf, snapshot, there_and_back};
+use super::casts::{self, bytes_of_cast, cast, is_leaf, there_and_back};
 use super::structs::{ArrowArray, ArrowSchema, Checked, Structure, fenced};
-use crate::{arrow_types::item_of, extension::Extension};
+use crate::chunks::{everything, reserve};
+use crate::{Error, arrow_types::item_of, extension::Extension};
 
 /// The pair of capsules that `__arrow_c_array__` returns.
 pub(in crate::python) fn array_capsules<'py>(
@@ -111,6 +112,11 @@ fn misread(stored: &Field, wanted: &Field) -> Option<&'static str> {
 fn handed_out(array: &ArrayRef, wanted: &DataType, in_table: bool) -> Checked<ArrayRef> {
     let stored = array.data_type();
     let refuse = |why: String| refusal(stored, wanted, &why);
+    // The interface has one word for all that fails.
+    let failed = |error: Error| match error {
+        Error::OutOfMemory { .. } => refuse(format!("{} of them do not fit memory", array.len())),
+        error => refuse(error.to_string()),
+    };
     match (stored, wanted) {
         _ if stored == wanted => Ok(Arc::clone(array)),
         (DataType::Struct(own), DataType::Struct(fields)) => {
@@ -128,7 +134,7 @@ fn handed_out(array: &ArrayRef, wanted: &DataType, in_table: bool) -> Checked<Ar
             Ok(Arc::new(fenced(made).map_err(refuse)?))
         }
         // There are no values that could change.
-        (DataType::Null, _) => casts::nulls(wanted, array.len()).map_err(refuse),
+        (DataType::Null, _) => casts::nulls(wanted, array.len()).map_err(failed),
         (DataType::Timestamp(..), DataType::Date64) => Err(refuse(
             "a date64 is of whole days: pyarrow.array(x).cast(type) cuts them".to_owned(),
         )),
@@ -144,14 +150,14 @@ fn handed_out(array: &ArrayRef, wanted: &DataType, in_table: bool) -> Checked<Ar
             fenced(|| Ok(make_array(relabelled.build()?))).map_err(refuse)
         }
         (DataType::Dictionary(_, values), _) if is_leaf(values) && is_leaf(wanted) => {
-            let array = snapshot(array).map_err(refuse)?;
-            check_memory(bytes_of_cast(&array, values), array.len()).map_err(refuse)?;
-            leaf(&cast(&array, values).map_err(refuse)?, wanted).map_err(refuse)
+            let array = everything(array).map_err(failed)?;
+            reserve(bytes_of_cast(&array, values)).map_err(failed)?;
+            leaf(&cast(&array, values).map_err(failed)?, wanted).map_err(failed)
         }
         _ if is_leaf(stored) && is_leaf(wanted) => {
-            leaf(&snapshot(array).map_err(refuse)?, wanted).map_err(refuse)
+            leaf(&everything(array).map_err(failed)?, wanted).map_err(failed)
         }
-        _ if is_renamed(stored, wanted) => cast(array, wanted).map_err(refuse),
+        _ if is_renamed(stored, wanted) => cast(array, wanted).map_err(failed),
         _ => Err(refuse(match way_out(stored, wanted, in_table) {
             Some(way_out) => format!("take it as it is, and then {way_out}"),
             None => "no cast of one to the other is known".to_owned(),
@@ -221,14 +227,14 @@ fn casts_within(stored: &DataType, wanted: &DataType) -> bool {
 }
 
 /// Values without children as others. A value that comes back different from a cast there and back is an error.
-fn leaf(array: &ArrayRef, wanted: &DataType) -> Checked<ArrayRef> {
+fn leaf(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, Error> {
     let stored = array.data_type();
     if stored == wanted {
         return Ok(Arc::clone(array));
     }
-    there_and_back(array, wanted).map_err(|why| match of_zone(stored, wanted) {
-        Some(way_out) => way_out.to_owned(),
-        None => why,
+    there_and_back(array, wanted).map_err(|error| match of_zone(stored, wanted) {
+        Some(way_out) => Error::InvalidArray(way_out.to_owned()),
+        None => error,
     })
 }
 

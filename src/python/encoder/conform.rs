@@ -10,11 +10,9 @@ use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 
 use crate::Error;
 use crate::arrow_types::item_of;
-use crate::chunks::{checked, footprint, reserve};
+use crate::chunks::{checked, everything, footprint, reserve};
 use crate::extension::Extension;
-use crate::python::arrow::casts::{
-    self, bytes_of_cast, cast, check_memory, snapshot, there_and_back,
-};
+use crate::python::arrow::casts::{self, bytes_of_cast, cast, there_and_back};
 use crate::python::field::type_with_extension;
 use crate::python::preview::preview;
 
@@ -26,6 +24,22 @@ pub(super) enum Mismatch {
     Value(String),
     /// A field of structs is missing.
     Missing(String),
+    /// There is no memory for it, whatever the values are.
+    OutOfMemory(Error),
+}
+
+/// What a cast refuses is a value; `told` says it in other words than arrow's.
+fn of_values(error: Error, told: impl FnOnce(String) -> String) -> Mismatch {
+    match error {
+        Error::OutOfMemory { .. } => Mismatch::OutOfMemory(error),
+        error => Mismatch::Value(told(error.to_string())),
+    }
+}
+
+impl From<Error> for Mismatch {
+    fn from(error: Error) -> Self {
+        of_values(error, |why| why)
+    }
 }
 
 impl Mismatch {
@@ -35,6 +49,7 @@ impl Mismatch {
             Self::Type(why) => PyTypeError::new_err(format!("column {name:?}: {why}")),
             Self::Value(why) => PyValueError::new_err(format!("column {name:?}: {why}")),
             Self::Missing(why) => PyKeyError::new_err(format!("column {name:?}: {why}")),
+            Self::OutOfMemory(error) => Error::in_column(name, error).into(),
         }
     }
 }
@@ -64,7 +79,7 @@ fn conformed_cells(array: &ArrayRef, own: &Field, trained: &Field, cell: &str) -
         return match (Extension::of(own), Extension::of(trained), from, to) {
             (Ok(Some(Extension::Bool8)), Ok(None), _, DataType::Boolean)
             | (Ok(None), Ok(Some(Extension::Bool8)), DataType::Boolean, _) => {
-                cast(array, to).map_err(Mismatch::Value)
+                Ok(as_stored(array, to)?)
             }
             _ => Err(refuse()),
         };
@@ -83,14 +98,14 @@ fn conformed_cells(array: &ArrayRef, own: &Field, trained: &Field, cell: &str) -
         // A column that is handed out as it is.
         (_, DataType::Dictionary(_, values)) => {
             let values = Field::new("", DataType::clone(values), true);
-            cast(&conformed_cells(array, own, &values, cell)?, to).map_err(Mismatch::Value)
+            Ok(as_stored(&conformed_cells(array, own, &values, cell)?, to)?)
         }
-        _ if is_widened_float(from, to) => cast(array, to).map_err(Mismatch::Value),
+        _ if is_widened_float(from, to) => Ok(as_stored(array, to)?),
         (DataType::BinaryView, DataType::FixedSizeBinary(_))
         | (DataType::FixedSizeBinary(_), DataType::BinaryView) => binaries(array, to, cell),
         _ if is_one_kind(from, to) => leaf(array, to, cell),
         (DataType::Struct(fields), DataType::Struct(wanted)) => {
-            let rows = snapshot(array).map_err(Mismatch::Value)?;
+            let rows = everything(array)?;
             let rows = rows.as_struct();
             let columns = wanted.iter().map(|field| {
                 let Some(at) = fields.iter().position(|own| own.name() == field.name()) else {
@@ -102,8 +117,7 @@ fn conformed_cells(array: &ArrayRef, own: &Field, trained: &Field, cell: &str) -
             let columns = columns.collect::<Result<Vec<_>, _>>()?;
             let data = ArrayData::builder(to.clone()).len(rows.len()).nulls(rows.nulls().cloned());
             let data = data.child_data(columns.iter().map(|column| column.to_data()).collect());
-            checked(|| Ok(make_array(data.build()?)))
-                .map_err(|error| Mismatch::Value(error.to_string()))
+            Ok(checked(|| Ok(make_array(data.build()?)))?)
         }
         (DataType::FixedSizeList(_, own), DataType::FixedSizeList(_, size)) if own != size => {
             Err(refuse())
@@ -117,15 +131,14 @@ fn conformed_cells(array: &ArrayRef, own: &Field, trained: &Field, cell: &str) -
 
 /// The values of a dictionary, or of runs.
 fn decoded(array: &ArrayRef, values: &DataType) -> Conformed {
-    let array = snapshot(array).map_err(Mismatch::Value)?;
-    check_memory(bytes_of_cast(&array, values), array.len()).map_err(Mismatch::Value)?;
-    cast(&array, values).map_err(Mismatch::Value)
+    let array = everything(array)?;
+    reserve(bytes_of_cast(&array, values))?;
+    Ok(cast(&array, values)?)
 }
 
 /// Lists of any layout.
 fn lists(array: &ArrayRef, item: &FieldRef, wanted: &FieldRef, to: &DataType) -> Conformed {
-    let failed = |error: Error| Mismatch::Value(error.to_string());
-    let data = snapshot(array).map_err(Mismatch::Value)?.to_data();
+    let data = everything(array)?.to_data();
     let child = make_array(data.child_data()[0].clone());
     let child = conformed_cells(&child, item, wanted, "item");
     let child = child.map_err(|mismatch| within(mismatch, "items: "))?;
@@ -139,19 +152,20 @@ fn lists(array: &ArrayRef, item: &FieldRef, wanted: &FieldRef, to: &DataType) ->
     };
     let builder = data.into_builder().data_type(same_layout.clone());
     let made = builder.child_data(vec![child.to_data()]);
-    let made = checked(|| Ok(make_array(made.build()?))).map_err(failed)?;
-    if same_layout == *to {
-        return Ok(made);
-    }
-    check_layout(&made, to).map_err(failed)?;
-    cast(&made, to).map_err(|why| Mismatch::Value(format!("its rows are not {to}: {why}")))
+    let made = checked(|| Ok(make_array(made.build()?)))?;
+    let told = |why| format!("its rows are not {to}: {why}");
+    as_stored(&made, to).map_err(|error| of_values(error, told))
 }
 
-/// Whether a cast of these rows to another layout of the same values fits memory.
-pub(super) fn check_layout(rows: &ArrayRef, to: &DataType) -> Result<(), Error> {
-    let sums = [footprint::of_rows(rows), footprint::of_type(to, rows.len())];
+/// The values as a type that stores the same ones in another way.
+pub(super) fn as_stored(array: &ArrayRef, storage: &DataType) -> Result<ArrayRef, Error> {
+    if array.data_type() == storage {
+        return Ok(Arc::clone(array));
+    }
+    let sums = [footprint::of_rows(array), footprint::of_type(storage, array.len())];
     let bytes = sums.into_iter().try_fold(0usize, |sum, bytes| sum.checked_add(bytes?));
-    reserve(bytes.and_then(|bytes| bytes.checked_mul(2)))
+    reserve(bytes.and_then(|bytes| bytes.checked_mul(2)))?;
+    cast(array, storage)
 }
 
 /// Binaries of any layout: arrow casts no views to those of one length, nor back.
@@ -161,22 +175,23 @@ fn binaries(array: &ArrayRef, to: &DataType, cell: &str) -> Conformed {
 
 /// Values without children. One that comes back different from a cast there and back is an error.
 fn leaf(array: &ArrayRef, to: &DataType, cell: &str) -> Conformed {
-    let array = snapshot(array).map_err(Mismatch::Value)?;
-    there_and_back(&array, to).map_err(|_| {
+    let array = everything(array)?;
+    let told = |_| {
         let row = (0..array.len()).find(|&row| there_and_back(&array.slice(row, 1), to).is_err());
-        Mismatch::Value(match row {
+        match row {
             Some(row) => {
                 let value = preview(&array.slice(row, 1)).unwrap_or_default();
                 format!("value {value} in {cell} {row} does not fit {to}, which it was in training")
             }
             None => format!("its values do not fit {to}, which it was in training"),
-        })
-    })
+        }
+    };
+    there_and_back(&array, to).map_err(|error| of_values(error, told))
 }
 
 /// A column of nulls.
 pub(super) fn nulls(data_type: &DataType, rows: usize) -> Conformed {
-    casts::nulls(data_type, rows).map_err(Mismatch::Value)
+    Ok(casts::nulls(data_type, rows)?)
 }
 
 fn within(mismatch: Mismatch, place: &str) -> Mismatch {
@@ -184,6 +199,7 @@ fn within(mismatch: Mismatch, place: &str) -> Mismatch {
         Mismatch::Type(why) => Mismatch::Type(place.to_owned() + &why),
         Mismatch::Value(why) => Mismatch::Value(place.to_owned() + &why),
         Mismatch::Missing(why) => Mismatch::Missing(place.to_owned() + &why),
+        Mismatch::OutOfMemory(error) => Mismatch::OutOfMemory(error),
     }
 }
 

@@ -20,10 +20,9 @@ use pyo3::types::{
 };
 use pyo3::{intern, prelude::*};
 
-use super::conform::check_layout;
+use super::conform::as_stored;
 use crate::extension::Extension;
 use crate::python::advice::{is_masked, is_null};
-use crate::python::arrow::casts::cast;
 use crate::python::describe::{described, type_name};
 use crate::python::errors::placed;
 use crate::{alloc, chunks::checked};
@@ -46,7 +45,7 @@ impl<'py> PyCells<'_, 'py> {
             match extension {
                 Extension::Bool8 => {
                     let bools = self.array(py, &Field::new("", DataType::Boolean, true))?;
-                    return as_stored(bools, storage);
+                    return Ok(as_stored(&bools, storage)?);
                 }
                 Extension::FixedShapeTensor { shape, dimensions }
                     if dimensions.order(shape.len()).is_sorted() =>
@@ -80,7 +79,7 @@ impl<'py> PyCells<'_, 'py> {
             DataType::Struct(fields) => self.structs(py, storage, fields),
             DataType::Dictionary(_, values) => {
                 let values = self.array(py, &Field::new("", DataType::clone(values), true))?;
-                as_stored(values, storage)
+                Ok(as_stored(&values, storage)?)
             }
             other => Err(self.no_objects(other)),
         }
@@ -140,13 +139,15 @@ impl<'py> PyCells<'_, 'py> {
                 let (offsets, bytes) = self.appended(storage, 0, &append_text)?;
                 let nulls = self.nulls()?;
                 let made = || LargeStringArray::try_new(offsets, bytes, nulls);
-                as_stored(Arc::new(checked(made)?), storage)
+                let texts: ArrayRef = Arc::new(checked(made)?);
+                Ok(as_stored(&texts, storage)?)
             }
             DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
                 let (offsets, bytes) = self.appended(storage, 0, &append_binary)?;
                 let nulls = self.nulls()?;
                 let made = || LargeBinaryArray::try_new(offsets, bytes, nulls);
-                as_stored(Arc::new(checked(made)?), storage)
+                let binaries: ArrayRef = Arc::new(checked(made)?);
+                Ok(as_stored(&binaries, storage)?)
             }
             DataType::FixedSizeBinary(size) => {
                 let is_uuid = field.extension_type_name() == Some("arrow.uuid");
@@ -337,7 +338,7 @@ impl<'py> PyCells<'_, 'py> {
         let large = DataType::LargeList(Arc::clone(item));
         let offsets = vec![Buffer::from_vec(ends)];
         let made = self.made(&large, self.nulls()?, offsets, vec![values.to_data()])?;
-        as_stored(made, storage)
+        Ok(as_stored(&made, storage)?)
     }
 
     /// Lists whose nested items have this shape, as rows of all of their values.
@@ -589,15 +590,6 @@ fn append_bytes(more: &[u8], bytes: &mut Vec<u8>) -> PyResult<()> {
     bytes.try_reserve(more.len()).map_err(|_| too_long())?;
     bytes.extend_from_slice(more);
     Ok(())
-}
-
-/// The values as a type that stores the same ones in another way.
-fn as_stored(array: ArrayRef, storage: &DataType) -> PyResult<ArrayRef> {
-    if array.data_type() == storage {
-        return Ok(array);
-    }
-    check_layout(&array, storage)?;
-    cast(&array, storage).map_err(PyValueError::new_err)
 }
 
 /// Whether the object is of this class of a module that is imported, or of one that derives from it.
