@@ -135,6 +135,14 @@ impl Extension {
         }
     }
 
+    /// The same for values that are stored as their bits, such as bfloat16 as integers: the numbers of the storage are
+    /// others. Both parts of a complex number are stored as what they are.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn dtype_of_bits(field: &Field) -> Option<DLDataType> {
+        let dtype = Self::of(field).ok().flatten()?.dtype();
+        dtype.filter(|_| !matches!(field.data_type(), DataType::FixedSizeList(..)))
+    }
+
     /// Whether values of the type have a tensor form of their own.
     pub(crate) fn is_of_tensors(&self) -> bool {
         match self {

@@ -411,6 +411,50 @@ def test_rows_of_tensors_are_lists_and_arrays_of_their_shape():
         assert np.asarray(encoder(rows)["x"]).tolist() == expected
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e4m3fn], ids=str)
+@pytest.mark.parametrize("wish", [None, Cast("float32")], ids=repr)
+def test_a_number_is_no_value_of_what_arrow_has_the_bits_of(dtype, wish):
+    """1.0 as bfloat16 is stored as 16256: neither number is the other."""
+    tensor = torch.tensor([1.0, 2.0]).to(dtype)
+    opaque = arrow_dlpack.from_dlpack(tensor, type="opaque")
+    stored = pa.array(opaque).storage
+    encoder = Encoder(columns={"x": wish}, framework="torch").fit(pa.table({"x": pa.array(opaque)}))
+    numbers = [1, 2], [1.0, 2.0], stored, stored.to_numpy(), tensor.float(), [np.float32(1)]
+    for values in numbers:
+        with pytest.raises(TypeError, match=r'column "x": .*from_dlpack\(tensor, type="opaque"\)'):
+            encoder({"x": values})
+    with pytest.raises(TypeError, match="no value of (bfloat16|float8_e4m3fn), .*: a tensor of"):
+        encoder([{"x": 1.0}])
+    for values in tensor, opaque, pa.array(opaque):
+        made = encoder({"x": values})["x"]
+        assert (made.dtype, made.tolist()) == (torch.float32 if wish else dtype, [1, 2])
+
+
+def test_a_number_in_lists_is_no_value_of_what_arrow_has_the_bits_of():
+    tensor = torch.ones((2, 3), dtype=torch.bfloat16)
+    rows = pa.array(arrow_dlpack.from_dlpack(tensor, type="opaque"))
+    values = arrow_dlpack.from_dlpack(tensor.reshape(6), type="opaque")
+    lists = pa.ListArray.from_arrays(pa.array([0, 3, 6], "int32"), pa.array(values))
+    for column, wish in (rows, None), (lists, Pad(0)):
+        encoder = Encoder(columns={"x": wish}, framework="torch").fit(pa.table({"x": column}))
+        integers = pa.array([[1, 2, 3]], pa.list_(pa.uint16()))
+        for refused in [[1.0, 2.0, 3.0]], integers, integers.cast(pa.list_(pa.uint16(), 3)):
+            with pytest.raises(TypeError, match=r'from_dlpack\(tensor, type="opaque"\)'):
+                encoder({"x": refused})
+        for taken in tensor, column:
+            made = encoder({"x": taken})["x"]
+            assert torch.equal(made.values if wish else made, tensor)
+    assert encoder({"x": [[], []]})["x"].lengths.tolist() == [0, 0]
+
+
+def test_the_parts_of_a_complex_number_are_numbers():
+    tensor = torch.tensor([1 + 2j])
+    column = pa.array(arrow_dlpack.from_dlpack(tensor, type="opaque"))
+    encoder = Encoder(columns={"x": None}, framework="torch").fit(pa.table({"x": column}))
+    for values in tensor, column, [[1.0, 2.0]]:
+        assert torch.equal(encoder({"x": values})["x"], tensor)
+
+
 def test_booleans_in_bytes_and_columns_of_nulls_have_categories():
     bytes_ = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0, 5], pa.int8()))
     table = pa.table({"b": bytes_, "n": pa.nulls(3)})

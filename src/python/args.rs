@@ -166,6 +166,12 @@ impl Default for TypeArg {
     }
 }
 
+impl From<Representation> for TypeArg {
+    fn from(representation: Representation) -> Self {
+        Self(Ok(AskedType { representation, expected: None }))
+    }
+}
+
 impl<'py> FromPyObject<'_, 'py> for TypeArg {
     type Error = Infallible;
 

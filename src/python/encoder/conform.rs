@@ -12,6 +12,7 @@ use crate::Error;
 use crate::arrow_types::item_of;
 use crate::chunks::{checked, everything, footprint, reserve};
 use crate::extension::Extension;
+use crate::ffi::DLDataType;
 use crate::python::arrow::casts::{self, bytes_of_cast, cast, there_and_back};
 use crate::python::field::type_with_extension;
 use crate::python::preview::preview;
@@ -65,9 +66,11 @@ pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Confo
 fn conformed_cells(array: &ArrayRef, own: &Field, trained: &Field, cell: &str) -> Conformed {
     let (from, to) = (own.data_type(), trained.data_type());
     let refuse = || {
+        let way_to_bits = Extension::dtype_of_bits(trained).map(way_to_bits);
         let (own, trained) = (Arc::new(own.clone()), Arc::new(trained.clone()));
         let [own, trained] = [type_with_extension(&own), type_with_extension(&trained)];
-        Mismatch::Type(format!("it is {own}, and was {trained} in training{}", way_out(from, to)))
+        let way_out = way_to_bits.unwrap_or_else(|| way_out(from, to).to_owned());
+        Mismatch::Type(format!("it is {own}, and was {trained} in training{way_out}"))
     };
     // Of a column without values pandas makes floats or times without a zone, which are all null then.
     let is_of_nulls = from.is_floating() || matches!(from, DataType::Timestamp(_, None));
@@ -89,7 +92,7 @@ fn conformed_cells(array: &ArrayRef, own: &Field, trained: &Field, cell: &str) -
     }
     match (from, to) {
         (DataType::Dictionary(_, values), _) => {
-            let values = Field::new("", DataType::clone(values), true);
+            let values = own.clone().with_data_type(DataType::clone(values));
             conformed_cells(&decoded(array, values.data_type())?, &values, trained, cell)
         }
         (DataType::RunEndEncoded(_, values), _) => {
@@ -213,7 +216,8 @@ fn is_one_meaning(own: &Field, trained: &Field) -> bool {
         (own, trained) if own == trained => true,
         (None, Some(_)) => {
             let (from, to) = (own.data_type(), trained.data_type());
-            from == to || item_of(from).zip(item_of(to)).is_some()
+            let is_stored_so = from == to && Extension::dtype_of_bits(trained).is_none();
+            is_stored_so || item_of(from).zip(item_of(to)).is_some()
         }
         (Some(_), Some(_)) => {
             matches!((Extension::of(own), Extension::of(trained)), (Ok(Some(own)), Ok(Some(trained))) if own == trained)
@@ -255,6 +259,13 @@ fn is_one_kind(from: &DataType, to: &DataType) -> bool {
         _ if is_decimal(from) => is_decimal(to),
         _ => (from.is_string() && to.is_string()) || (from.is_binary() && to.is_binary()),
     }
+}
+
+/// What is a column of a dtype that Arrow has not.
+pub(super) fn way_to_bits(dtype: DLDataType) -> String {
+    format!(
+        ": a tensor of {dtype} is a column of it, and so is from_dlpack(tensor, type=\"opaque\")"
+    )
 }
 
 fn way_out(from: &DataType, to: &DataType) -> &'static str {

@@ -20,18 +20,22 @@ use pyo3::types::{PyDict, PyInt, PyList};
 use self::conform::{Mismatch, conformed, nulls};
 use self::objects::{Cell, PyCells, is_text, mapped, present};
 use super::advice::{is_null, listed};
-use super::args::Items;
+use super::args::{Items, TypeArg};
 use super::array::PyArray;
 use super::batches::errors::{not_opened, refused};
 use super::batches::forms::{BatchOptionsArg, into_python};
 use super::describe::{described, type_name};
+use super::dlpack::consume;
 use super::errors::{Wishes, placed};
 use super::field::PyField;
 use super::runtime::unlocked;
 use super::source;
+use crate::arrow_types::item_of;
 use crate::batches::{Encoder, Form};
 use crate::chunks::batch;
 use crate::extension::Extension;
+use crate::ffi::DLDataType;
+use crate::import::Representation;
 use crate::{Error, alloc};
 
 /// Makes of rows what a batch of the same options is.
@@ -126,6 +130,15 @@ impl TrainedColumn {
         let made = conformed(array, field, &self.field);
         let made = made.map_err(|mismatch| mismatch.of_column(self.field.name()))?;
         Ok((made, Arc::clone(&self.field)))
+    }
+
+    /// The dtype of its values, or of what its lists hold, where Arrow has only their bits.
+    fn dtype_of_bits(&self) -> Option<DLDataType> {
+        let mut values = &self.field;
+        while let Some(items) = item_of(values.data_type()) {
+            values = items;
+        }
+        Extension::dtype_of_bits(values)
     }
 
     fn nulls(&self, rows: usize) -> PyResult<Found> {
@@ -429,7 +442,11 @@ fn of_column<'py>(
         return of_cells(items);
     }
     if is_tensor {
-        let array = PyArray::from_dlpack(values, None, None, None, None).map_err(in_column)?;
+        let tensor = consume::take(values, None, None).map_err(in_column)?;
+        // As it is only where it was so in training: else it is a float32, which the error names.
+        let is_of_bits = column.dtype_of_bits() == Some(tensor.dtype());
+        let opaque = is_of_bits.then(|| TypeArg::from(Representation::Opaque));
+        let array = PyArray::from_tensor(py, tensor, None, None, opaque).map_err(in_column)?;
         let (array, field) = array.into_inner();
         return column.conformed(&array, &field);
     }

@@ -20,9 +20,11 @@ use pyo3::types::{
 };
 use pyo3::{intern, prelude::*};
 
-use super::conform::as_stored;
+use super::conform::{as_stored, way_to_bits};
 use crate::extension::Extension;
+use crate::ffi::DLDataType;
 use crate::python::advice::{is_masked, is_null};
+use crate::python::arrow::casts;
 use crate::python::describe::{described, type_name};
 use crate::python::errors::placed;
 use crate::{alloc, chunks::checked};
@@ -41,6 +43,9 @@ impl<'py> PyCells<'_, 'py> {
     /// The column as an array of the field's type.
     pub(super) fn array(&self, py: Python<'py>, field: &Field) -> PyResult<ArrayRef> {
         let storage = field.data_type();
+        if let Some(dtype) = Extension::dtype_of_bits(field) {
+            return self.nulls_of(storage, dtype);
+        }
         if let Ok(Some(extension)) = Extension::of(field) {
             match extension {
                 Extension::Bool8 => {
@@ -82,6 +87,21 @@ impl<'py> PyCells<'_, 'py> {
                 Ok(as_stored(&values, storage)?)
             }
             other => Err(self.no_objects(other)),
+        }
+    }
+
+    /// Of a dtype that Arrow has not, and of which Python has no value.
+    fn nulls_of(&self, storage: &DataType, dtype: DLDataType) -> PyResult<ArrayRef> {
+        let known = self.cells.iter().enumerate().find_map(|(at, cell)| Some((at, cell.as_ref()?)));
+        match known {
+            None => Ok(casts::nulls(storage, self.cells.len())?),
+            Some((at, cell)) => Err(PyTypeError::new_err(format!(
+                "{}{}, of type {}, is no value of {dtype}, which training has{}",
+                (self.place)(at),
+                described(cell),
+                type_name(cell),
+                way_to_bits(dtype)
+            ))),
         }
     }
 
