@@ -455,6 +455,52 @@ def test_the_parts_of_a_complex_number_are_numbers():
         assert torch.equal(encoder({"x": values})["x"], tensor)
 
 
+@pytest.mark.parametrize("trained", ["permuted", "fixed_shape_tensor"])
+def test_tensors_are_taken_whatever_the_order_of_their_axes_in_memory(trained):
+    x = np.arange(24, dtype="int32").reshape(2, 2, 3, 2).transpose(0, 3, 1, 2)
+    own = {kind: pa.array(arrow_dlpack.from_dlpack(x, type=kind)) for kind in (trained, "permuted")}
+    plain = pa.array(arrow_dlpack.from_dlpack(x.astype("int64")))
+    moved = pa.array(arrow_dlpack.from_dlpack(x.astype("int64"), type="permuted"))
+    table = pa.table({"x": own[trained]})
+    encoder = Encoder(columns={"x": Cast("int32", nulls=-1)}, framework="numpy").fit(table)
+    in_memory = own[trained].storage.to_pylist()
+    for rows in x, x.tolist(), list(x), own["permuted"], plain, moved, in_memory:
+        np.testing.assert_array_equal(encoder({"x": rows})["x"], x)
+    np.testing.assert_array_equal(encoder({"x": own["permuted"].slice(1)})["x"], x[1:])
+    assert encoder({"x": moved[:0]})["x"].shape == (0, 2, 2, 3)
+    null = moved.type.wrap_array(pa.array([moved.storage[0].as_py(), None], moved.storage.type))
+    expected = np.stack([x[0], np.full_like(x[0], -1)])
+    np.testing.assert_array_equal(encoder({"x": null})["x"], expected)
+    with pytest.raises(ValueError, match=r"rows have shape \[2, 2, 3\], and this one 3 items"):
+        encoder({"x": x.transpose(0, 3, 1, 2).tolist()})
+
+
+def test_tensors_of_another_shape_are_refused_with_both_shapes():
+    x = np.arange(12, dtype="int32").reshape(2, 2, 3)
+    for kind, known in {
+        "permuted": '{"shape":[2,3],"permutation":[1,0]}',
+        "fixed_shape_tensor": '{"shape":[3,2]}',
+    }.items():
+        column = pa.array(arrow_dlpack.from_dlpack(x.transpose(0, 2, 1), type=kind))
+        encoder = Encoder(columns={"x": None}, framework="numpy").fit(pa.table({"x": column}))
+        with pytest.raises(TypeError, match=": transpose or reshape it first") as caught:
+            encoder({"x": x})
+        assert re.findall(r"{.*?}", str(caught.value)) == ['{"shape":[2,3]}', known]
+        assert encoder({"x": x.transpose(0, 2, 1)})["x"].shape == (2, 3, 2)
+
+
+def test_names_of_axes_are_those_of_training_or_none():
+    x = np.arange(6.0).reshape(1, 2, 3)
+    kind = pa.fixed_shape_tensor(pa.float64(), [2, 3], dim_names=["h", "w"])
+    column = kind.wrap_array(pa.array(arrow_dlpack.from_dlpack(x)).storage)
+    encoder = Encoder(columns={"x": None}, framework="numpy").fit(pa.table({"x": column}))
+    for rows in x, column:
+        np.testing.assert_array_equal(encoder({"x": rows})["x"], x)
+    other = pa.fixed_shape_tensor(pa.float64(), [2, 3], dim_names=["w", "h"])
+    with pytest.raises(TypeError, match=r'"dim_names":\["w","h"\].*"dim_names":\["h","w"\]'):
+        encoder({"x": other.wrap_array(column.storage)})
+
+
 def test_booleans_in_bytes_and_columns_of_nulls_have_categories():
     bytes_ = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0, 5], pa.int8()))
     table = pa.table({"b": bytes_, "n": pa.nulls(3)})

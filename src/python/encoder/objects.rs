@@ -20,7 +20,7 @@ use pyo3::types::{
 };
 use pyo3::{intern, prelude::*};
 
-use super::conform::{as_stored, way_to_bits};
+use super::conform::{as_stored, extents, places, way_to_bits};
 use crate::extension::Extension;
 use crate::ffi::DLDataType;
 use crate::python::advice::{is_masked, is_null};
@@ -52,10 +52,8 @@ impl<'py> PyCells<'_, 'py> {
                     let bools = self.array(py, &Field::new("", DataType::Boolean, true))?;
                     return Ok(as_stored(&bools, storage)?);
                 }
-                Extension::FixedShapeTensor { shape, dimensions }
-                    if dimensions.order(shape.len()).is_sorted() =>
-                {
-                    return self.tensors(py, storage, &shape);
+                Extension::FixedShapeTensor { shape, dimensions } => {
+                    return self.tensors(py, storage, &shape, &dimensions.order(shape.len()));
                 }
                 _ => {}
             }
@@ -79,7 +77,7 @@ impl<'py> PyCells<'_, 'py> {
             | DataType::LargeListView(item) => self.lists(py, storage, item),
             DataType::FixedSizeList(item, size) => {
                 let shape = [i64::from(*size)];
-                self.fixed_size(py, storage, item, &shape)
+                self.fixed_size(py, storage, item, &shape, None)
             }
             DataType::Struct(fields) => self.structs(py, storage, fields),
             DataType::Dictionary(_, values) => {
@@ -361,20 +359,29 @@ impl<'py> PyCells<'_, 'py> {
         Ok(as_stored(&made, storage)?)
     }
 
-    /// Lists whose nested items have this shape, as rows of all of their values.
+    /// Lists whose nested items have this shape, as rows of all of their values; `places` says which of them lies where, if
+    /// the axes lie in another order. One flat list has them as they lie.
     fn fixed_size(
         &self,
         py: Python<'py>,
         storage: &DataType,
         item: &FieldRef,
         shape: &[i64],
+        places: Option<&[usize]>,
     ) -> PyResult<ArrayRef> {
         let size: usize = shape.iter().map(|&extent| extent.as_usize()).product();
         let mut all = alloc::reserved(size.saturating_mul(self.cells.len()))?;
+        let mut row = alloc::reserved(places.map_or(0, <[usize]>::len))?;
         for (at, cell) in self.cells.iter().enumerate() {
             if let Some(cell) = cell {
-                let items = flatten(cell, shape, &mut all);
-                items.map_err(|misread| self.refused(at, cell, storage, misread))?;
+                let is_flat = flatten(cell, shape, &mut all);
+                let is_flat =
+                    is_flat.map_err(|misread| self.refused(at, cell, storage, misread))?;
+                if let Some(places) = places.filter(|_| !is_flat) {
+                    row.extend(all.drain(size * at..));
+                    all.extend(places.iter().map(|&place| row[place].take()));
+                    row.clear();
+                }
             }
             all.resize_with(size * (at + 1), || None); // of a null
         }
@@ -386,9 +393,19 @@ impl<'py> PyCells<'_, 'py> {
         self.made(storage, self.nulls()?, Vec::new(), vec![values.to_data()])
     }
 
-    fn tensors(&self, py: Python<'py>, storage: &DataType, shape: &[i64]) -> PyResult<ArrayRef> {
+    /// order: of the axes, which lie in memory in that of the shape.
+    fn tensors(
+        &self,
+        py: Python<'py>,
+        storage: &DataType,
+        shape: &[i64],
+        order: &[usize],
+    ) -> PyResult<ArrayRef> {
+        let places = if order.is_sorted() { None } else { Some(places(shape, order)?) };
         match storage {
-            DataType::FixedSizeList(item, _) => self.fixed_size(py, storage, item, shape),
+            DataType::FixedSizeList(item, _) => {
+                self.fixed_size(py, storage, item, &extents(shape, order), places.as_deref())
+            }
             other => Err(PyTypeError::new_err(format!("tensors are not stored as {other}"))),
         }
     }
@@ -740,11 +757,11 @@ pub(super) fn present(cell: Bound<'_, PyAny>) -> Cell<'_> {
     (!is_null(&cell)).then_some(cell)
 }
 
-/// Appends the values of nested lists of this shape, or of one flat list of all of them.
-fn flatten<'py>(cell: &Bound<'py, PyAny>, shape: &[i64], out: &mut Vec<Cell<'py>>) -> Read<()> {
+/// Appends the values of nested lists of this shape, or of one flat list of all of them, and says whether it was one.
+fn flatten<'py>(cell: &Bound<'py, PyAny>, shape: &[i64], out: &mut Vec<Cell<'py>>) -> Read<bool> {
     let [extent, inner @ ..] = shape else {
         out.push(present(cell.clone()));
-        return Ok(());
+        return Ok(false);
     };
     let items = Items::of(cell)?;
     let is_item = |item: PyResult<Cell<'_>>| match item {
@@ -753,7 +770,8 @@ fn flatten<'py>(cell: &Bound<'py, PyAny>, shape: &[i64], out: &mut Vec<Cell<'py>
     };
     let is_whole = i64::try_from(items.len()) == Ok(shape.iter().product());
     if is_whole && (inner.is_empty() || items.iter().all(is_item)) {
-        return items.append_to(out);
+        items.append_to(out)?;
+        return Ok(true);
     }
     if i64::try_from(items.len()) != Ok(*extent) {
         return Err(Misread::Value(format!(
@@ -764,7 +782,7 @@ fn flatten<'py>(cell: &Bound<'py, PyAny>, shape: &[i64], out: &mut Vec<Cell<'py>
     for item in items.iter() {
         flatten(&item?.ok_or(Misread::Type)?, inner, out)?;
     }
-    Ok(())
+    Ok(false)
 }
 
 /// Whether it is a text or bytes, of which a request may be made.
