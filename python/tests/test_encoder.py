@@ -601,6 +601,29 @@ def test_binaries_of_any_layout_are_those_of_training(own):
         encoder.encoder()(pa.table({"x": pa.array([b"abcd"], pa.binary_view())}))
 
 
+@pytest.mark.parametrize("kind", [pl.Int128, pl.UInt128], ids=str)
+def test_integers_of_polars_that_are_decimals_in_training_are_taken(kind):
+    frame = pl.DataFrame({"i": pl.Series([1, 2**70], dtype=kind), "n": [1, 2]})
+    wishes = {"i": Cast("float64"), "n": None}
+    encoder = Encoder(columns=wishes, label="n", framework="numpy").fit(frame)
+    other = pl.Series("other", [object()] * 2, dtype=pl.Object)
+    beyond = pl.Series("beyond", [2**127 - 1] * 2, dtype=pl.Int128)
+    for rows in frame, frame.drop("n"), frame.with_columns(other), frame.with_columns(beyond):
+        assert encoder(rows)["i"].tolist() == [1.0, 2.0**70]
+    for narrow in frame.head(1).cast(pl.Int64), {"i": np.array([1], "uint64")}, {"i": [1]}:
+        assert encoder(narrow)["i"].tolist() == [1.0]
+    with pytest.raises(TypeError, match='column "i" has integers of 128 bits that are no decimal'):
+        encoder(beyond.to_frame("i"))
+
+
+def test_an_integer_is_taken_for_a_decimal_that_holds_it():
+    cents = pa.table({"x": pa.array([Decimal("1.50")], pa.decimal64(5, 2))})
+    encoder = Encoder(columns={"x": Cast("float64")}, framework="numpy").fit(cents)
+    assert encoder(pa.table({"x": [7, 999]}))["x"].tolist() == [7.0, 999.0]
+    with pytest.raises(ValueError, match='column "x": value 1000 in row 1 does not fit Decimal64'):
+        encoder(pa.table({"x": [7, 1000]}))
+
+
 def test_what_a_column_refuses_names_it():
     encoder = Loader(pa.table({"x": [1.0]}), framework="numpy").encoder()
     for column in np.ma.masked_array([1.0], [True]), torch.ones(1, requires_grad=True):

@@ -14,7 +14,7 @@ from ..typing import Dtype, Nulls
 from .categories import coder_of, is_uuid
 from .columns import AsArrow, Cast, Categories, Columns, Form, Wish, fills_nulls, flag
 from .options import ENCODED, LoaderOptions
-from .readers import reached, reader_of
+from .readers import reached, reader_of, request_of
 from .schema import Query, settled_type
 from .source import Source
 from .written import read, written
@@ -34,10 +34,10 @@ class Encoder:
     an error that names row and column:
 
     - A column has its type of training, or one of the same values: integers of another width and
-      integers as floats where each is exact, narrower floats, texts of another layout, times of
-      another unit where exact, tensors whose axes lie in another order, nulls. Floats that would be
-      rounded are refused. Of bfloat16 and narrower floats, of which Arrow has the bits, a column is
-      a tensor of that dtype, or what ``from_dlpack(tensor, type="opaque")`` makes of it.
+      integers as floats and decimals where each is exact, narrower floats, texts of another layout,
+      times of another unit where exact, tensors whose axes lie in another order, nulls. Floats that
+      would be rounded are refused. Of bfloat16 and narrower floats, of which Arrow has the bits, a
+      column is a tensor of that dtype, or what ``from_dlpack(tensor, type="opaque")`` makes of it.
     - A number of Python's is an integer where it is whole, and a float where it is exact; a float
       is rounded to a narrower one, and refused if it becomes infinite. No boolean is a number, and
       no text is a number or a time.
@@ -107,7 +107,7 @@ class Encoder:
         if label and not labels:
             raise TypeError("this encoder has no label: label=True is for one that has")
         try:
-            batch = engine.encode(rows, label)
+            batch = engine.encode(request_of(rows, self._names), label)
         except BufferError as error:
             if isinstance(error, TypeError):
                 raise
@@ -208,6 +208,10 @@ class Encoder:
         if self._engine is None:
             return _unfitted, (keywords_of(self._options),)
         return _restored, (self.to_json(framework=None), framework)
+
+    def _names(self) -> list[str]:
+        columns = _core._members(self._made.schema).get("children", [])
+        return [column["name"] for column in columns]
 
     @property
     def _made(self) -> _core._Encoder:

@@ -121,7 +121,7 @@ def _for_pyarrow(frame: Any) -> Any:
     """A frame of polars with types that pyarrow reads."""
     if len(frame) > 0:
         _refuse_objects(frame, frame.columns)
-    return _with_wide_as_decimals(frame)
+    return _with_wide_as_decimals(frame, frame.columns)
 
 
 def objects_of(frame: Any) -> list[str]:
@@ -142,10 +142,10 @@ def _refuse_objects(frame: Any, names: Collection[str]) -> None:
             )
 
 
-def _with_wide_as_decimals(data: Any) -> Any:
-    """A frame of polars with decimals in place of integers of 128 bits."""
+def _with_wide_as_decimals(data: Any, names: Collection[str]) -> Any:
+    """A frame of polars with decimals for integers of 128 bits, in columns of these names."""
     for name, kind in data.schema.items():
-        if not _is_wide(kind):
+        if not _is_wide(kind) or name not in names:
             continue
         try:
             data = data.cast({name: _of_decimals(kind)})
@@ -241,7 +241,14 @@ def readable_for(
     if unread and set(needed) <= set(data.columns):
         data = data.drop(unread)
     _refuse_objects(data, needed)
-    return _with_wide_as_decimals(data)
+    return _with_wide_as_decimals(data, data.columns)
+
+
+def request_of(rows: Any, columns: Callable[[], Sequence[str]]) -> Any:
+    """Rows of a request; a frame of polars with the types that a source of it has."""
+    if not _is_polars_frame(rows):
+        return rows
+    return _with_wide_as_decimals(rows, heads(columns(), lambda: rows.columns) or ())
 
 
 class _Recorded:

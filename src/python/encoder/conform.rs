@@ -333,7 +333,7 @@ fn is_one_kind(from: &DataType, to: &DataType) -> bool {
         | (Date32 | Date64, Date32 | Date64) => true,
         (FixedSizeBinary(_), FixedSizeBinary(_)) => false,
         _ if from.is_floating() => to.is_integer(),
-        _ if from.is_integer() => to.is_integer() || to.is_floating(),
+        _ if from.is_integer() => to.is_integer() || to.is_floating() || is_decimal(to),
         _ if is_decimal(from) => is_decimal(to),
         _ => (from.is_string() && to.is_string()) || (from.is_binary() && to.is_binary()),
     }
