@@ -601,6 +601,24 @@ def test_binaries_of_any_layout_are_those_of_training(own):
         encoder.encoder()(pa.table({"x": pa.array([b"abcd"], pa.binary_view())}))
 
 
+@pytest.mark.filterwarnings("ignore:The DataFrame has non-str index name")
+@pytest.mark.parametrize("names", [[0], [0, 1]], ids=str)
+def test_an_index_of_the_name_of_a_column_is_no_feature_of_a_request_either(names):
+    """pandas' 0 of a level and 0 of a column are both "0"."""
+    index = pd.MultiIndex.from_arrays([[5, 9]] * len(names), names=names)
+    frame = pd.DataFrame({0: [1.0, 2.0], 1: [3, 4]}, index=index)
+    encoder = Encoder(framework="numpy").fit(frame)
+    for rows in frame, pa.table(frame), frame.reset_index(drop=True):
+        made = encoder(rows)
+        assert {name: values.tolist() for name, values in made.items()} == {
+            "0": [1.0, 2.0],
+            "1": [3, 4],
+        }
+    twice = pa.table([[1.5], [2.5], [3]], names=["0", "0", "1"])
+    with pytest.raises(KeyError, match='several columns are called \\"0\\"'):
+        encoder(twice)
+
+
 @pytest.mark.parametrize("kind", [pl.Int128, pl.UInt128], ids=str)
 def test_integers_of_polars_that_are_decimals_in_training_are_taken(kind):
     frame = pl.DataFrame({"i": pl.Series([1, 2**70], dtype=kind), "n": [1, 2]})

@@ -7,11 +7,11 @@ mod conform;
 mod objects;
 pub(super) mod schema;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::iter;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, StructArray};
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -32,11 +32,11 @@ use super::runtime::unlocked;
 use super::source;
 use crate::arrow_types::item_of;
 use crate::batches::{Encoder, Form};
-use crate::chunks::batch;
+use crate::chunks::{batch, checked};
 use crate::extension::Extension;
 use crate::ffi::DLDataType;
 use crate::import::Representation;
-use crate::{Error, alloc};
+use crate::{Error, alloc, names};
 
 /// Makes of rows what a batch of the same options is.
 #[pyclass(name = "_Encoder", module = "arrow_dlpack._core", frozen)]
@@ -159,12 +159,12 @@ fn of_values(field: &FieldRef) -> FieldRef {
 }
 
 /// The names of a table's or frame's columns, where it tells them; of pandas's with the levels of the index.
-fn names_of(rows: &Bound<'_, PyAny>) -> PyResult<Option<HashSet<String>>> {
+fn names_of(rows: &Bound<'_, PyAny>) -> PyResult<Option<Vec<String>>> {
     if rows.hasattr("iloc")? {
         let frames = rows.py().import("arrow_dlpack._frames")?;
         let (columns, levels): (Vec<String>, Vec<String>) =
             frames.call_method1("frame_names", (rows,))?.extract()?;
-        return Ok(Some(columns.into_iter().chain(levels).collect()));
+        return Ok(Some([columns, levels].concat()));
     }
     let schema = rows.getattr_opt("schema")?;
     let names = schema.map(|schema| schema.getattr_opt("names")).transpose()?.flatten();
@@ -189,9 +189,13 @@ fn heads(path: &str) -> Vec<String> {
 fn of_table(rows: &Bound<'_, PyAny>, wanted: &[TrainedColumn]) -> PyResult<(Vec<Found>, usize)> {
     let py = rows.py();
     // Other columns may be of any types, also of those that Arrow has not.
-    let names: Option<Vec<String>> = names_of(rows).unwrap_or_default().map(|own| {
+    let names: Option<Vec<String>> = names_of(rows).unwrap_or_default().and_then(|own| {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        own.iter().for_each(|name| *counts.entry(name).or_default() += 1);
         let heads = wanted.iter().flat_map(|column| heads(column.field.name()));
-        heads.filter(|name| own.contains(name)).collect()
+        let heads: Vec<String> = heads.filter(|name| counts.contains_key(&**name)).collect();
+        // By a name of several no column can be asked for: `without_index` tells them apart.
+        heads.iter().all(|name| counts[&**name] == 1).then_some(heads)
     });
     let names = names.filter(|names| !names.is_empty());
     let imported = source::import(rows, names.as_deref()).and_then(|data| data.into_array(py));
@@ -206,7 +210,8 @@ fn of_table(rows: &Bound<'_, PyAny>, wanted: &[TrainedColumn]) -> PyResult<(Vec<
     };
     let DataType::Struct(fields) = field.data_type() else { return Err(no_rows(rows)) };
     let count = array.len();
-    let table = StructArray::from(batch(&array, &Schema::new(fields.clone()))?);
+    let schema = Schema::new_with_metadata(fields.clone(), field.metadata().clone());
+    let table = StructArray::from(without_index(batch(&array, &schema)?)?);
     let (mut found, mut missing) = (Vec::with_capacity(wanted.len()), Vec::new());
     for column in wanted {
         match at_path(&table, column.field.name())? {
@@ -222,6 +227,21 @@ fn of_table(rows: &Bound<'_, PyAny>, wanted: &[TrainedColumn]) -> PyResult<(Vec<
             Err(Error::NoSuchColumns { missing, names }.into())
         }
     }
+}
+
+/// The columns without an index of pandas's that has the name of one: pandas has levels and columns of one number, and pyarrow
+/// calls both by it. In training the index was no feature.
+fn without_index(table: RecordBatch) -> Result<RecordBatch, Error> {
+    let features = names::features(table.schema_ref());
+    let fields = table.schema_ref().fields();
+    if features.len() == fields.len() {
+        return Ok(table);
+    }
+    let known: HashSet<&String> = features.iter().map(|&at| fields[at].name()).collect();
+    let is_hidden =
+        |at: &usize| features.binary_search(at).is_err() && known.contains(fields[*at].name());
+    let kept: Vec<usize> = (0..fields.len()).filter(|at| !is_hidden(at)).collect();
+    checked(|| table.project(&kept))
 }
 
 /// The error for what is no rows. A row of a frame of pandas is a Series, as a column is.
