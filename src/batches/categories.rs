@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use arrow_array::types::{self, Int16Type, Int32Type, Int64Type};
+use arrow_array::types;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Int32Array, cast::AsArray, downcast_primitive_array,
 };
@@ -12,7 +12,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field};
 
-use crate::chunks::{Distinct, addresses, checked, everything};
+use crate::chunks::{Distinct, Runs, addresses, checked, everything};
 use crate::{Error, alloc, extension::Extension, task::Steps};
 
 /// Words, by whose positions a column is coded: [`Form::Categories`](super::Form::Categories).
@@ -249,17 +249,9 @@ impl LeafValues {
                 if values.is_empty() { vec![0; array.len()] } else { dictionary.normalized_keys() };
             return Self { array: values, rows: Some(rows), nulls };
         }
-        macro_rules! of_runs {
-            ($type:ty) => {
-                if let Some(runs) = array.as_run_opt::<$type>() {
-                    let rows = (0..array.len()).map(|row| runs.get_physical_index(row)).collect();
-                    return Self { array: Arc::clone(runs.values()), rows: Some(rows), nulls };
-                }
-            };
+        if let Some(runs) = Runs::of(array) {
+            return Self { rows: Some(runs.of_rows().collect()), array: runs.values, nulls };
         }
-        of_runs!(Int16Type);
-        of_runs!(Int32Type);
-        of_runs!(Int64Type);
         Self::plain(Arc::clone(array))
     }
 }

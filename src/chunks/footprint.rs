@@ -6,13 +6,13 @@
 
 use std::ops::Range;
 
-use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
-use arrow_array::{AnyDictionaryArray, Array, ArrayRef, RunArray, UnionArray, cast::AsArray};
+use arrow_array::{AnyDictionaryArray, Array, ArrayRef, UnionArray, cast::AsArray};
 use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_data::ByteView;
 use arrow_schema::{DataType, FieldRef, UnionFields, UnionMode};
 
 use super::row_ranges::{Bounds, RowItems};
+use super::runs::Runs;
 use crate::{Error, alloc};
 
 /// Bytes of each row, as prefix sums, so that a range of rows takes constant time.
@@ -96,7 +96,7 @@ pub(crate) fn of_rows(array: &dyn Array) -> Option<usize> {
             columns.try_fold(own(1)?, |sum, column| sum.checked_add(of_rows(column)?))
         }
         DataType::RunEndEncoded(..) => {
-            let (_, values) = runs(array)?;
+            let Runs { values, .. } = Runs::of(array)?;
             of_rows(&values)?.checked_add(values.len().checked_mul(8)?)
         }
         // A value that several rows refer to is written for each of them.
@@ -137,16 +137,14 @@ pub(crate) fn of_each_row(array: &dyn Array) -> Option<Sizes> {
         DataType::BinaryView => texts(array, array.as_binary_view().views()),
         DataType::Dictionary(..) => of_each_code(array.as_any_dictionary_opt()?),
         DataType::RunEndEncoded(..) => {
-            let (lengths, values) = runs(array)?;
-            let sizes = match of_each_row(&values)? {
-                Sizes::Same(size) => return Some(Sizes::Same(size.checked_add(16)?)),
-                sizes => sizes,
-            };
-            let each = lengths.into_iter().enumerate().flat_map(|(run, length)| {
-                let size = sizes.of_row(run).and_then(|size| size.checked_add(16));
-                std::iter::repeat_n(size, length)
-            });
-            Sizes::collect(rows, each)
+            let runs = Runs::of(array)?;
+            match of_each_row(&runs.values)? {
+                Sizes::Same(size) => Some(Sizes::Same(size.checked_add(16)?)),
+                sizes => {
+                    let each = runs.of_rows().map(|run| sizes.of_row(run)?.checked_add(16));
+                    Sizes::collect(rows, each)
+                }
+            }
         }
         data_type => Some(Sizes::Same(of_type(data_type, 1)?)),
     }
@@ -188,25 +186,6 @@ fn of_each_code(dictionary: &dyn AnyDictionaryArray) -> Option<Sizes> {
     alloc::probe_alloc(rows.checked_mul(8)?).ok()?;
     let keys = dictionary.normalized_keys();
     Sizes::collect(rows, keys.iter().map(|&key| values.of_row(key)?.checked_add(9)))
-}
-
-/// The lengths of the runs of a run-end encoded array, and their values.
-fn runs(array: &dyn Array) -> Option<(Vec<usize>, ArrayRef)> {
-    fn of<T: RunEndIndexType>(runs: &RunArray<T>) -> Option<(Vec<usize>, ArrayRef)> {
-        let (values, mut start) = (runs.values_slice(), 0);
-        let mut lengths = alloc::reserved(values.len()).ok()?;
-        for end in runs.run_ends().sliced_values() {
-            lengths.push(end.as_usize().checked_sub(start)?);
-            start = end.as_usize();
-        }
-        Some((lengths, values))
-    }
-    let DataType::RunEndEncoded(ends, _) = array.data_type() else { return None };
-    match ends.data_type() {
-        DataType::Int16 => of(array.as_run_opt::<Int16Type>()?),
-        DataType::Int32 => of(array.as_run_opt::<Int32Type>()?),
-        _ => of(array.as_run_opt::<Int64Type>()?),
-    }
 }
 
 fn texts(array: &dyn Array, views: &[u128]) -> Option<Sizes> {

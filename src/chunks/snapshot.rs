@@ -12,7 +12,7 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::{ArrayData, ArrayDataBuilder, ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::{ArrowError, DataType, UnionMode};
 
-use super::{checked::checked, footprint::item_width};
+use super::{checked::checked, footprint::item_width, runs::runs_of};
 use crate::alloc::{self, Fresh};
 use crate::{Error, arrow_types::most, task};
 
@@ -113,12 +113,8 @@ fn copy(data: &ArrayData, all: bool) -> Copied<ArrayData> {
             let width = key.primitive_width().unwrap_or(0);
             builder.buffers(items(&[width])?).add_child_data(copy(&numbered(child(0), key), all)?)
         }
-        RunEndEncoded(ends, _) => {
-            let runs = match ends.data_type() {
-                DataType::Int16 => runs_of::<i16>(child(0), start, rows),
-                DataType::Int32 => runs_of::<i32>(child(0), start, rows),
-                _ => runs_of::<i64>(child(0), start, rows),
-            };
+        RunEndEncoded(..) => {
+            let runs = runs_of(child(0), start, rows);
             let of_rows = |index: usize| slice(child(index), runs.start, runs.len());
             let ends = copy(&of_rows(0), true)?;
             builder.offset(start).add_child_data(ends).add_child_data(copy(&of_rows(1), all)?)
@@ -235,14 +231,6 @@ fn length<O: Offset>(offsets: &[O]) -> usize {
         [first, .., last] => last.sub_wrapping(*first).to_usize().unwrap_or(0),
         _ => 0,
     }
-}
-
-/// The runs that rows are in, as far as their ends, which other code may write to, say so.
-fn runs_of<T: ArrowNativeType>(ends: &ArrayData, start: usize, rows: usize) -> Range<usize> {
-    let ends = &ends.buffers()[0].typed_data::<T>()[ends.offset()..][..ends.len()];
-    let first = ends.partition_point(|end| end.as_usize() <= start);
-    let last = ends.partition_point(|end| end.as_usize() < start + rows);
-    first..ends.len().min(last + 1).max(first)
 }
 
 /// Copies views, and with `all` their bytes: only the bytes that views refer to, unless views

@@ -2,13 +2,13 @@
 
 use std::fmt::{self, Write};
 
-use arrow_array::types::{Int16Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, cast::AsArray};
 use arrow_buffer::ArrowNativeType;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::DataType;
 
-use crate::{Error, chunks::everything};
+use crate::Error;
+use crate::chunks::{Runs, everything};
 
 /// The first values as text; `None` for nested types, whose text has no bound.
 pub(super) fn preview(array: &dyn Array) -> Option<String> {
@@ -73,15 +73,9 @@ fn cell(array: &dyn Array, row: usize) -> Result<ArrayRef, Error> {
         };
         return beyond(index, dictionary.values());
     }
-    macro_rules! of {
-        ($type:ty) => {
-            if let Some(runs) = array.as_run_opt::<$type>() {
-                return beyond(runs.get_physical_index(row), runs.values());
-            }
-        };
+    let value = array.slice(row, 1);
+    match Runs::of(&value) {
+        Some(run) => beyond(0, &run.values),
+        None => everything(&value),
     }
-    of!(Int16Type);
-    of!(Int32Type);
-    of!(Int64Type);
-    everything(&array.slice(row, 1))
 }

@@ -8,19 +8,17 @@
 
 use std::{ops::Range, ptr::NonNull, str, sync::Arc};
 
-use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, OffsetSizeTrait, StructArray, cast::AsArray, make_array,
-    new_empty_array,
+    Array, ArrayRef, BooleanArray, OffsetSizeTrait, StructArray, make_array, new_empty_array,
 };
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Fields, UnionMode};
 
 use super::shared_children::SharedChildren;
 use super::validate::{Bytes, CheckedArray, TypedArray};
 use crate::alloc::{self, Fresh};
-use crate::chunks::checked;
+use crate::chunks::{checked, runs_of};
 use crate::{Error, arrow_types::child_types, import};
 
 type ArrowResult<T = ArrayRef> = Result<T, ArrowError>;
@@ -158,7 +156,7 @@ impl<'a> Part<'a> {
             let (ends, values) = (self.child(0), self.child(1));
             let count = ends.array.len().min(values.array.len());
             let ends = ends.rows(0, count)?;
-            let runs = runs_of(&ends, start, len);
+            let runs = runs_of(&ends.to_data(), start, len);
             let values = values.rows(runs.start, runs.len())?;
             return Ok(vec![ends.slice(runs.start, runs.len()).to_data(), values.to_data()]);
         }
@@ -294,21 +292,4 @@ fn are_texts<O: OffsetSizeTrait>(data: &ArrayData) -> bool {
         let is_boundary = |at: &O| text.is_char_boundary(at.as_usize().wrapping_sub(first));
         offsets.is_sorted() && offsets.iter().all(is_boundary)
     })
-}
-
-/// The runs that rows are in, by the ends of all runs; any runs, if the ends do not rise.
-fn runs_of(ends: &dyn Array, start: usize, len: usize) -> Range<usize> {
-    let first = if start == 0 { 0 } else { ended(ends, start) };
-    let last = if len == 0 { first } else { ended(ends, start + len - 1) + 1 };
-    first..last.clamp(first, ends.len())
-}
-
-/// How many runs end at this row or before it.
-fn ended(ends: &dyn Array, row: usize) -> usize {
-    fn of<T: RunEndIndexType>(ends: &dyn Array, row: usize) -> Option<usize> {
-        let ends = ends.as_primitive_opt::<T>()?;
-        Some(ends.values().partition_point(|end| end.as_usize() <= row))
-    }
-    let narrow = of::<Int16Type>(ends, row).or_else(|| of::<Int32Type>(ends, row));
-    narrow.or_else(|| of::<Int64Type>(ends, row)).unwrap_or(0)
 }
