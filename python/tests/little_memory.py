@@ -127,12 +127,22 @@ def conversions():
     wishes = {"x": ad.Categories(["a"], unknown=-1), "y": ad.Cast("float32")}
     encoder = ad.Loader(table, columns=wishes).encoder()
     yield "a table by an encoder", lambda: encoder(table)
+    yield from codings(every)
     records = table.to_pylist()
     yield "dicts by an encoder", lambda: encoder(records)
     for name, trained, wish, rows in requests():
         encoder = ad.Encoder(columns={"x": wish}).fit(pa.table({"x": trained}))
         yield f"{name} by an encoder", lambda encoder=encoder, rows=rows: encoder({"x": rows})
     yield "texts of from_ragged", lambda: ad.from_ragged(texts, offsets, type=pa.string())
+
+
+def codings(every):
+    """What gives values codes."""
+    few = pa.array(["a", "b"] * ROWS * 2).dictionary_encode()
+    for name, column in {"few": few, "many": every["codes"]}.items():
+        wish = ad.Categories(["a", "b"], unknown=-1)
+        loader = ad.Loader(pa.table({"x": column}), columns={"x": wish})
+        yield f"categories of {name} values", lambda loader=loader: read(loader)
 
 
 def limited(more):

@@ -1,8 +1,8 @@
 //! Values as codes: the position of each among given words.
 
-use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
+use std::{fmt, iter};
 
 use arrow_array::types;
 use arrow_array::{
@@ -130,7 +130,7 @@ impl Categories {
         let found = match is_bool8(field) {
             // Any other number is true.
             true => LeafValues::plain(Arc::new(truths(&own)?)),
-            false => checked(|| Ok(LeafValues::of(&own)))?,
+            false => checked(|| Ok(LeafValues::of(&own)?))?,
         };
         self.of_values(&found, own.len())
     }
@@ -144,7 +144,6 @@ impl Categories {
     }
 
     fn of_values(&self, values: &LeafValues, rows: usize) -> Result<Int32Array, Error> {
-        alloc::probe_alloc(rows.saturating_mul(size_of::<i32>() + 1))?;
         let Words { distinct, positions, .. } = &*self.words;
         let data: ArrayData = values.array.to_data();
         let find = distinct.finder(&values.array, &data);
@@ -157,9 +156,9 @@ impl Categories {
         };
         // Each value of a dictionary is looked up once, unless most are of other rows.
         let is_few = values.rows.is_some() && values.array.len() <= rows;
-        let mut known: Vec<Option<Option<i32>>> =
-            vec![None; if is_few { values.array.len() } else { 0 }];
-        let (mut codes, mut unknown) = (Vec::with_capacity(rows), Vec::new());
+        let count = if is_few { values.array.len() } else { 0 };
+        let mut known: Vec<Option<Option<i32>>> = alloc::collect(iter::repeat_n(None, count))?;
+        let (mut codes, mut unknown) = (alloc::reserved(rows)?, Vec::new());
         let mut steps = Steps::default();
         for row in 0..rows {
             steps.done(64)?;
@@ -241,18 +240,22 @@ impl LeafValues {
     }
 
     /// Of an array, a dictionary or runs.
-    fn of(array: &ArrayRef) -> Self {
-        let nulls = array.logical_nulls();
+    fn of(array: &ArrayRef) -> Result<Self, Error> {
+        // Where each value is, and which are null, of which arrow-rs makes some.
+        let ask = || alloc::probe_alloc(array.len().saturating_mul(size_of::<usize>() + 1));
         if let Some(dictionary) = array.as_any_dictionary_opt() {
-            let values = Arc::clone(dictionary.values());
+            ask()?;
+            let (values, nulls) = (Arc::clone(dictionary.values()), array.logical_nulls());
             let rows =
                 if values.is_empty() { vec![0; array.len()] } else { dictionary.normalized_keys() };
-            return Self { array: values, rows: Some(rows), nulls };
+            return Ok(Self { array: values, rows: Some(rows), nulls });
         }
         if let Some(runs) = Runs::of(array) {
-            return Self { rows: Some(runs.of_rows().collect()), array: runs.values, nulls };
+            ask()?;
+            let (rows, nulls) = (runs.of_rows().collect(), array.logical_nulls());
+            return Ok(Self { array: runs.values, rows: Some(rows), nulls });
         }
-        Self::plain(Arc::clone(array))
+        Ok(Self::plain(Arc::clone(array)))
     }
 }
 
