@@ -136,6 +136,11 @@ def conversions():
     yield "texts of from_ragged", lambda: ad.from_ragged(texts, offsets, type=pa.string())
 
 
+def refused(loader):
+    with suppress(ValueError):
+        read(loader)
+
+
 def codings(every):
     """What gives values codes."""
     few = pa.array(["a", "b"] * ROWS * 2).dictionary_encode()
@@ -143,6 +148,9 @@ def codings(every):
         wish = ad.Categories(["a", "b"], unknown=-1)
         loader = ad.Loader(pa.table({"x": column}), columns={"x": wish})
         yield f"categories of {name} values", lambda loader=loader: read(loader)
+    numbers = pa.table({"x": np.arange(4 * ROWS)})
+    strict = ad.Loader(numbers, columns={"x": ad.Categories([-1])})
+    yield "categories that lack all values", lambda: refused(strict)
 
 
 def limited(more):

@@ -158,7 +158,9 @@ impl Categories {
         let is_few = values.rows.is_some() && values.array.len() <= rows;
         let count = if is_few { values.array.len() } else { 0 };
         let mut known: Vec<Option<Option<i32>>> = alloc::collect(iter::repeat_n(None, count))?;
-        let (mut codes, mut unknown) = (alloc::reserved(rows)?, Vec::new());
+        let mut codes = alloc::reserved(rows)?;
+        // The first value that is no word, and those that differ.
+        let mut unknown: Option<(usize, ArrayRef, Option<Distinct>)> = None;
         let mut steps = Steps::default();
         for row in 0..rows {
             steps.done(64)?;
@@ -173,34 +175,21 @@ impl Categories {
             };
             match code.or(self.unknown) {
                 Some(code) => codes.push(code),
-                None => unknown.push((row, index)),
+                None => {
+                    let value = values.array.slice(index, 1);
+                    let all = || Distinct::of_numbers(value.data_type());
+                    let (.., all) = unknown.get_or_insert_with(|| (row, value.clone(), all()));
+                    all.as_mut().map(|all| all.codes(&value)).transpose()?;
+                }
             }
         }
-        match unknown.first() {
-            Some(&first) => Err(self.refusal(values, first, &unknown)?),
-            None => Ok(Int32Array::new(codes.into(), values.nulls.clone())),
-        }
-    }
-
-    /// unknown: the rows of values that are no words, and where the values are.
-    #[cold]
-    fn refusal(
-        &self,
-        values: &LeafValues,
-        (row, first): (usize, usize),
-        unknown: &[(usize, usize)],
-    ) -> Result<Error, Error> {
-        let mut others = Distinct::of_numbers(values.array.data_type());
-        for &(_, index) in unknown {
-            others
-                .as_mut()
-                .map(|others| others.codes(&values.array.slice(index, 1)))
-                .transpose()?;
-        }
-        Ok(Error::NotACategory {
-            value: shown(&everything(&values.array.slice(first, 1))?),
+        let Some((row, first, all)) = unknown else {
+            return Ok(Int32Array::new(codes.into(), values.nulls.clone()));
+        };
+        Err(Error::NotACategory {
+            value: shown(&everything(&first)?),
             row,
-            more: others.map_or(0, |others| others.len().saturating_sub(1)),
+            more: all.map_or(0, |all| all.len().saturating_sub(1)),
             categories: self.words.array.len(),
         })
     }
