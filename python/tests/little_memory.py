@@ -151,6 +151,11 @@ def codings(every):
     numbers = pa.table({"x": np.arange(4 * ROWS)})
     strict = ad.Loader(numbers, columns={"x": ad.Categories([-1])})
     yield "categories that lack all values", lambda: refused(strict)
+    count = 3 * ROWS // 8
+    views = pa.array([f"{number:020d}" for number in range(2 * count)]).cast("string_view")
+    codes, halves = np.arange(count, dtype="int32"), [views.slice(0, count), views.slice(count)]
+    chunks = pa.chunked_array([pa.DictionaryArray.from_arrays(codes, half) for half in halves])
+    yield "chunks of codes of views", lambda: ad.to_tensor(chunks, physical=True)
 
 
 def limited(more):

@@ -8,7 +8,8 @@ use std::ops::Range;
 
 use arrow_array::types::{self, ByteArrayType, ByteViewType};
 use arrow_array::{
-    Array, ArrayRef, GenericByteArray, GenericByteViewArray, Int32Array, cast::AsArray, make_array,
+    Array, ArrayRef, GenericByteArray, GenericByteViewArray, Int32Array, OffsetSizeTrait,
+    cast::AsArray, make_array,
 };
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer};
 use arrow_data::{ArrayData, ByteView, MAX_INLINE_VIEW_LEN};
@@ -17,7 +18,8 @@ use half::f16;
 use hashbrown::{HashTable, hash_table::Entry};
 
 use super::{checked::checked, footprint::item_width, row_ranges::place};
-use crate::{Error, alloc};
+use crate::Error;
+use crate::alloc::{self, Fresh};
 
 /// Distinct values of one type. Floats are equal if they have the same bits, or are both NaN.
 pub(crate) struct Distinct {
@@ -160,30 +162,19 @@ impl Distinct {
             Width::Same(width) => len * width,
             Width::Different => len.checked_sub(1).map_or(0, |last| self.ends[last]),
         };
-        alloc::probe_alloc(nbytes.saturating_add(len.saturating_mul(size_of::<i64>())))?;
-        let bytes = Buffer::from(&self.bytes[..nbytes]);
+        let bytes = Fresh::copied(std::iter::once(&self.bytes[..nbytes]))?.into_buffer();
         let ends = &self.ends[..len.min(self.ends.len())];
-        let offsets = std::iter::once(0).chain(ends.iter().copied());
         let buffers = match &self.data_type {
             DataType::Null => Vec::new(),
             DataType::Boolean => {
                 let bits = BooleanBuffer::collect_bool(len, |index| self.bytes[index] == 1);
                 vec![bits.into_inner()]
             }
-            DataType::Utf8 | DataType::Binary => {
-                let offsets = offsets.map(i32::try_from).collect::<Result<Vec<_>, _>>();
-                let offsets = offsets.map_err(|_| Error::Overflow("offset of the dictionary"))?;
-                vec![Buffer::from_vec(offsets), bytes]
-            }
-            DataType::LargeUtf8 | DataType::LargeBinary => {
-                let offsets = offsets.map(i64::try_from).collect::<Result<Vec<_>, _>>();
-                let offsets = offsets.map_err(|_| Error::Overflow("offset of the dictionary"))?;
-                vec![Buffer::from_vec(offsets), bytes]
-            }
+            DataType::Utf8 | DataType::Binary => vec![offsets::<i32>(ends)?, bytes],
+            DataType::LargeUtf8 | DataType::LargeBinary => vec![offsets::<i64>(ends)?, bytes],
             DataType::Utf8View | DataType::BinaryView => {
-                alloc::probe_alloc(len.saturating_mul(size_of::<u128>()))?;
-                let views = offsets.zip(ends).map(|(start, &end)| view(&bytes, start..end));
-                vec![Buffer::from_vec(views.collect::<Result<Vec<_>, _>>()?), bytes]
+                let views = (0..ends.len()).map(|index| view(&bytes, range(ends, index)));
+                vec![Buffer::from_vec(alloc::try_collect(views)?), bytes]
             }
             _ => vec![bytes],
         };
@@ -191,6 +182,19 @@ impl Distinct {
         let data = ArrayData::builder(self.data_type.clone()).len(len).buffers(buffers);
         checked(|| Ok(make_array(data.build()?)))
     }
+}
+
+/// The ends of values as offsets.
+fn offsets<O: OffsetSizeTrait>(ends: &[usize]) -> Result<Buffer, Error> {
+    let offsets = Fresh::try_build::<O>(ends.len() + 1, |offsets| {
+        offsets.push(O::zero());
+        for &end in ends {
+            let overflow = || Error::Overflow("offset of the dictionary");
+            offsets.push(O::from_usize(end).ok_or_else(overflow)?);
+        }
+        Ok(())
+    })?;
+    Ok(offsets.into_buffer())
 }
 
 /// The view of a value that is these bytes of the first data block.
@@ -216,8 +220,12 @@ fn code_of(index: usize) -> Result<i32, Error> {
 fn at<'a>(width: Width, bytes: &'a [u8], ends: &[usize], index: usize) -> &'a [u8] {
     match width {
         Width::Same(width) => &bytes[index * width..][..width],
-        Width::Different => &bytes[index.checked_sub(1).map_or(0, |last| ends[last])..ends[index]],
+        Width::Different => &bytes[range(ends, index)],
     }
+}
+
+fn range(ends: &[usize], index: usize) -> Range<usize> {
+    index.checked_sub(1).map_or(0, |last| ends[last])..ends[index]
 }
 
 type ValueBytes<'a> = Box<dyn Fn(usize) -> &'a [u8] + 'a>;
