@@ -115,6 +115,16 @@ def test_dense_lists_with_nulls_have_the_same_shape_wherever_a_loop_begins(forma
         iter(Loader(table, columns={"x": Dense()}, **options))
 
 
+@pytest.mark.parametrize("format", ["dict", "matrix"])
+def test_a_list_of_another_length_is_named_by_its_row_in_the_batch(format):
+    """Also where the rows of a batch come from several chunks."""
+    chunks = pa.chunked_array([[[1, 2], [3, 4]], [[5, 6], [7]]])
+    columns = {"x": Dense()}
+    loader = Loader(pa.table({"x": chunks}), columns=columns, batch_size=4, format=format)
+    with pytest.raises(BufferError, match='column "x": row 3 of a batch has 1 values where 2 are'):
+        list(loader)
+
+
 def test_a_transform_that_cannot_be_pickled_names_the_way_out():
     pytest.importorskip("torch")
     loader = Loader(ROWS, columns=["x"], transform=lambda batch: batch)

@@ -280,15 +280,7 @@ impl Converter {
             }
         }
         let prepared = if has_lists {
-            let read = || {
-                let pieces = pieces.iter().map(|piece| self.with_one_length(piece, width));
-                pieces.collect::<Result<Vec<_>, Error>>()
-            };
-            let mut pieces = read()?;
-            if pieces.iter().any(|piece| piece.schema_ref() != pieces[0].schema_ref()) {
-                // The length was not known before the first row that is valid.
-                pieces = read()?;
-            }
+            let pieces = self.with_one_length(pieces, width)?;
             export::prepare((&pieces[..], &*pieces[0].schema()), options)
         } else {
             export::prepare((&self.features(pieces, width)?[..], &*self.features), options)
@@ -317,26 +309,28 @@ impl Converter {
         matches!(self.forms[index].form, Form::Dense(_)) && arrow_types::is_variable_list(data_type)
     }
 
-    /// The features of a piece, with fixed-size lists in place of lists that are to be dense.
-    fn with_one_length(&self, piece: &Piece, width: usize) -> Result<RecordBatch, Error> {
-        let (mut fields, mut columns) = (Vec::with_capacity(width), Vec::with_capacity(width));
+    /// The features of the pieces, with fixed-size lists in place of lists that are to be dense.
+    fn with_one_length(&self, pieces: &[Piece], width: usize) -> Result<Vec<RecordBatch>, Error> {
+        let (mut fields, mut columns) = (Vec::new(), vec![Vec::new(); pieces.len()]);
         for (index, field) in self.schema.fields().iter().take(width).enumerate() {
-            let column = piece.column(index);
-            if !self.is_dense(index) {
-                fields.push(Field::clone(field).with_nullable(true));
-                columns.push(column);
-                continue;
+            let mut chunks: Vec<_> = pieces.iter().map(|piece| piece.column(index)).collect();
+            let mut field = Field::clone(field).with_nullable(true);
+            if self.is_dense(index) {
+                let length = RowLength::SameAcrossBatches(&self.lengths[index]);
+                chunks = refuse_codes_in_lists(field.data_type())
+                    .and_then(|()| export::fixed_size(&chunks, length, self.matrix.copy))
+                    .map_err(|error| Error::in_column(field.name(), error))?;
+                field = Field::new(field.name(), chunks[0].data_type().clone(), true);
             }
-            let length = RowLength::SameAcrossBatches(&self.lengths[index]);
-            let made = refuse_codes_in_lists(field.data_type())
-                .and_then(|()| export::fixed_size(&column, length, self.matrix.copy))
-                .map_err(|error| Error::in_column(field.name(), error))?;
-            fields.push(Field::new(field.name(), made.data_type().clone(), true));
-            columns.push(made);
+            fields.push(field);
+            columns.iter_mut().zip(chunks).for_each(|(columns, chunk)| columns.push(chunk));
         }
-        let rows = RecordBatchOptions::new().with_row_count(Some(piece.rows()));
         let schema = Arc::new(Schema::new(fields));
-        checked(|| RecordBatch::try_new_with_options(schema, columns, &rows))
+        let batch = |(piece, columns): (&Piece, _)| {
+            let rows = RecordBatchOptions::new().with_row_count(Some(piece.rows()));
+            RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &rows)
+        };
+        checked(|| pieces.iter().zip(columns).map(batch).collect())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::{Array, ArrayRef, FixedSizeListArray, UInt64Array};
+use arrow_buffer::NullBuffer;
 use arrow_schema::Field;
 use arrow_select::take::take;
 
@@ -12,7 +13,7 @@ use super::options::{ExportOptions, NullPolicy};
 use super::{padded::Frame, source::Source};
 use crate::chunks::{Bounds, RowItems, addresses, checked, footprint, reserve};
 use crate::{
-    CopyPolicy, CopyReason, Error, ManagedTensor, Plan, ffi::DLDataType, layout, task::Steps,
+    CopyPolicy, CopyReason, Error, ManagedTensor, Plan, alloc, ffi::DLDataType, layout, task::Steps,
 };
 
 /// Which length the rows of lists must have.
@@ -79,7 +80,7 @@ impl DenseLists {
         length: RowLength<'_>,
     ) -> Result<Self, Error> {
         let rows = Lists::read(source, options, |_| false)?;
-        let found = length_of(&rows, length.get());
+        let found = length_of(rows.iter().map(ranges), length.get());
         let found = match found {
             // If the items have no tensor form, ragged and padded would refuse them too: say that instead.
             Err(uneven @ Error::RowLength { .. }) => {
@@ -136,7 +137,7 @@ impl DenseLists {
     pub(super) fn run(self) -> Result<(ManagedTensor, Option<ArrayRef>), Error> {
         let Some(frame) = self.frame else { return self.into_column()?.run() };
         let (rows, values) = self.lists.snapshot()?;
-        if length_of(&rows, None)?.is_some_and(|length| length != self.length) {
+        if length_of(rows.iter().map(ranges), None)?.is_some_and(|length| length != self.length) {
             return Err(Error::offsets_changed());
         }
         let (values, dictionary) = values.run().map_err(|error| Lists::in_row(&rows, error))?;
@@ -145,14 +146,15 @@ impl DenseLists {
 }
 
 /// The length of all valid rows, which is the known one, if it is known; otherwise `None` if there are none.
-fn length_of(chunks: &[Rows], known: Option<usize>) -> Result<Option<usize>, Error> {
+fn length_of<'a>(
+    chunks: impl Iterator<Item = (&'a Bounds, Option<&'a NullBuffer>)>,
+    known: Option<usize>,
+) -> Result<Option<usize>, Error> {
     let (mut found, mut first, mut steps) = (known, 0, Steps::default());
-    for rows in chunks {
-        let mut count = 0;
-        for (at, length) in rows.lengths().enumerate() {
-            count = at + 1;
+    for (bounds, nulls) in chunks {
+        for (at, length) in bounds.lengths(nulls).enumerate() {
             steps.done(size_of::<i64>())?;
-            if rows.is_null(at) {
+            if nulls.is_some_and(|nulls| nulls.is_null(at)) {
                 continue;
             }
             let expected = *found.get_or_insert(length);
@@ -160,9 +162,13 @@ fn length_of(chunks: &[Rows], known: Option<usize>) -> Result<Option<usize>, Err
                 return Err(Error::RowLength { row: first + at, length, expected });
             }
         }
-        first += count;
+        first += bounds.rows();
     }
     Ok(found)
+}
+
+fn ranges(rows: &Rows) -> (&Bounds, Option<&NullBuffer>) {
+    (&rows.bounds, rows.nulls.as_ref())
 }
 
 /// A mask shows the nulls in the rows too.
@@ -175,26 +181,32 @@ fn nulls(error: Error) -> Error {
     }
 }
 
-/// Lists as fixed-size lists: over the same values, or over copies where null rows have to be padded, or rows do not lie
-/// one behind the other. Other arrays as they are.
+/// Chunks of lists as fixed-size lists of one length.
 pub(crate) fn fixed_size(
-    lists: &ArrayRef,
+    chunks: &[ArrayRef],
     length: RowLength<'_>,
     copy: CopyPolicy,
+) -> Result<Vec<ArrayRef>, Error> {
+    let chunks = alloc::try_collect(chunks.iter().map(addresses))?;
+    let lists: Vec<_> =
+        chunks.iter().filter_map(|chunk| Some((chunk, Bounds::of(chunk)?))).collect();
+    lists.iter().try_for_each(|(_, (bounds, items))| bounds.check(items.len()))?;
+    let ranges = lists.iter().map(|(list, (bounds, _))| (bounds, list.nulls()));
+    let length = length.settle(length_of(ranges, length.get())?);
+    let made = lists.iter().map(|(list, rows)| of_length(list, rows, length, copy));
+    made.collect()
+}
+
+/// A chunk of such lists: over the same values, or over copies where null rows have to be padded, or rows do not lie one
+/// behind the other.
+fn of_length(
+    lists: &ArrayRef,
+    (bounds, items): &(Bounds, RowItems<'_>),
+    length: usize,
+    copy: CopyPolicy,
 ) -> Result<ArrayRef, Error> {
-    let lists = addresses(lists)?;
-    let Some((bounds, RowItems::List(values, item))) = Bounds::of(&lists) else { return Ok(lists) };
-    bounds.check(values.len())?;
-    let valid = |row: &usize| lists.is_valid(*row);
-    let (rows, mut found) = (0..lists.len(), length.get());
-    for row in rows.clone().filter(valid) {
-        let length = bounds.range(row).len();
-        let expected = *found.get_or_insert(length);
-        if length != expected {
-            return Err(Error::RowLength { row, length, expected });
-        }
-    }
-    let length = length.settle(found);
+    let &RowItems::List(values, item) = items else { return Ok(Arc::clone(lists)) };
+    let (rows, valid) = (0..lists.len(), |row: &usize| lists.is_valid(*row));
     let overflow = || Error::Overflow("length");
     let count = rows.len().checked_mul(length).ok_or_else(overflow)?;
     let first = rows.clone().next().map_or(0, |row| bounds.range(row).start);
