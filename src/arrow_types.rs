@@ -2,6 +2,11 @@
 //! arrow-rs panics when it makes an array of a type that no array can have, or, for decimals of an invalid precision,
 //! takes it.
 
+#[cfg(feature = "pyo3")]
+use std::mem::discriminant;
+
+#[cfg(feature = "pyo3")]
+use arrow_schema::Field;
 use arrow_schema::{
     ArrowError, DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION,
     DECIMAL256_MAX_PRECISION, DataType, FieldRef, TimeUnit, UnionMode,
@@ -87,6 +92,38 @@ pub(crate) fn item_of(data_type: &DataType) -> Option<&FieldRef> {
         | DataType::LargeListView(item)
         | DataType::FixedSizeList(item, _) => Some(item),
         _ => None,
+    }
+}
+
+/// Whether two types are the same but for metadata, the names of lists' items and of maps' entries, and nullability, on
+/// which `are_alike` may insist.
+#[cfg(feature = "pyo3")]
+pub(crate) fn is_renamed(
+    one: &DataType,
+    other: &DataType,
+    are_alike: fn(&Field, &Field) -> bool,
+) -> bool {
+    let same = |one: &Field, other: &Field| {
+        are_alike(one, other) && is_renamed(one.data_type(), other.data_type(), are_alike)
+    };
+    match (one, other) {
+        (DataType::Struct(one), DataType::Struct(other)) => {
+            let mut pairs = one.iter().zip(other);
+            one.len() == other.len()
+                && pairs.all(|(one, other)| one.name() == other.name() && same(one, other))
+        }
+        (DataType::Map(one, sorted), DataType::Map(other, are_sorted)) => {
+            sorted == are_sorted && same(one, other)
+        }
+        (DataType::FixedSizeList(_, one), DataType::FixedSizeList(_, other)) if one != other => {
+            false
+        }
+        _ => match item_of(one).zip(item_of(other)) {
+            Some((item, of_other)) => {
+                discriminant(one) == discriminant(other) && same(item, of_other)
+            }
+            None => one == other,
+        },
     }
 }
 

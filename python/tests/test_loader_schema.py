@@ -1348,6 +1348,18 @@ def test_lists_whose_items_have_other_names_are_one_type(tmp_path, kind, source)
     assert sorted(rows) == [[1, 2], [1, 2], [3, 4], [3, 4]]
 
 
+@pytest.mark.parametrize("is_generator", [False, True])
+def test_maps_to_lists_whose_items_have_other_names_are_one_type(is_generator):
+    def part(name):
+        kind = pa.map_(pa.string(), pa.list_(pa.field(name, pa.int64())))
+        return pa.table({"m": pa.array([[(name, [1])]], kind)})
+
+    parts = map(part, ["item", "element"])
+    source = parts if is_generator else list(parts)
+    (batch,) = Loader(source, batch_size=3, columns={"m": AsArrow()})
+    assert pa.array(batch["m"]).to_pylist() == [[("item", [1])], [("element", [1])]]
+
+
 @pytest.mark.parametrize("order", list(itertools.permutations(["int8", "float64", "uint32"])))
 @pytest.mark.parametrize("within", ["list", "fixed", "struct", "both"])
 def test_numbers_within_have_one_type_in_any_order(order, within):

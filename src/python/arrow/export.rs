@@ -2,7 +2,7 @@
 //!
 //! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
 
-use std::{mem::discriminant, sync::Arc};
+use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::{Array, ArrayRef, StructArray, cast::AsArray, make_array};
@@ -11,8 +11,9 @@ use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 
 use super::casts::{self, bytes_of_cast, cast, is_leaf, there_and_back};
 use super::structs::{ArrowArray, ArrowSchema, Checked, Structure, fenced};
+use crate::arrow_types::{is_renamed, item_of};
 use crate::chunks::{everything, reserve};
-use crate::{Error, arrow_types::item_of, extension::Extension};
+use crate::{Error, extension::Extension};
 
 /// The pair of capsules that `__arrow_c_array__` returns.
 pub(in crate::python) fn array_capsules<'py>(
@@ -80,7 +81,7 @@ fn misread(stored: &Field, wanted: &Field) -> Option<&'static str> {
         return match shape == wanted {
             _ if !is_one_order => Some("the axes of its rows lie in another order"),
             false => Some("its rows have another shape"),
-            true if !is_renamed(from, to) => {
+            true if !is_renamed(from, to, |_, _| true) => {
                 Some("to_tensor(x, dtype=...) makes numbers of another type")
             }
             true => None,
@@ -157,7 +158,7 @@ fn handed_out(array: &ArrayRef, wanted: &DataType, in_table: bool) -> Checked<Ar
         _ if is_leaf(stored) && is_leaf(wanted) => {
             leaf(&everything(array).map_err(failed)?, wanted).map_err(failed)
         }
-        _ if is_renamed(stored, wanted) => cast(array, wanted).map_err(failed),
+        _ if is_renamed(stored, wanted, |_, _| true) => cast(array, wanted).map_err(failed),
         _ => Err(refuse(match way_out(stored, wanted, in_table) {
             Some(way_out) => format!("take it as it is, and then {way_out}"),
             None => "no cast of one to the other is known".to_owned(),
@@ -259,27 +260,6 @@ fn of_zone(stored: &DataType, wanted: &DataType) -> Option<&'static str> {
             "pyarrow's cast reads texts that have an offset, such as 2020-01-01T00:00:00+00:00",
         ),
         _ => None,
-    }
-}
-
-/// Whether both are the same but for metadata, nullability and the names of items.
-fn is_renamed(one: &DataType, other: &DataType) -> bool {
-    let same = |one: &Field, other: &Field| is_renamed(one.data_type(), other.data_type());
-    match (one, other) {
-        _ if one == other => true,
-        (DataType::Struct(one), DataType::Struct(other)) => {
-            have_same_names(one, other)
-                && one.iter().zip(other).all(|(one, other)| same(one, other))
-        }
-        (DataType::Map(one, _), DataType::Map(other, _)) => same(one, other),
-        (DataType::FixedSizeList(_, one), DataType::FixedSizeList(_, other)) if one != other => {
-            false
-        }
-        _ => {
-            let items = item_of(one).zip(item_of(other));
-            discriminant(one) == discriminant(other)
-                && items.is_some_and(|(one, other)| same(one, other))
-        }
     }
 }
 

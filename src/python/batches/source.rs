@@ -4,12 +4,12 @@ use std::{iter, sync::Arc};
 
 use arrow_array::{Array, ArrayRef, cast::AsArray, make_array, types::UInt64Type};
 use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType, FieldRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::types::{PyIterator, PyTuple};
 use pyo3::{intern, prelude::*};
 
-use crate::arrow_types::child_types;
+use crate::arrow_types::{child_types, is_renamed};
 use crate::chunks::checked;
 use crate::python::array::PyArray;
 use crate::python::arrow::imported::Imported;
@@ -72,7 +72,8 @@ struct PythonBatches {
     /// `Some` until this is dropped.
     batches: Option<Py<PyIterator>>,
     wanted: Option<Vec<String>>,
-    /// The type of all of them, but for the names of lists' items: "item" for most libraries, "element" in Parquet.
+    /// The type of all of them, but for the names of lists' items, "item" for most libraries and "element" in Parquet, and
+    /// of maps' entries.
     of: DataType,
 }
 
@@ -90,8 +91,9 @@ impl PythonBatches {
             let imported = source::import(&batch, self.wanted.as_deref())?;
             let moved = imported.moved;
             let (array, _) = imported.into_array(py)?;
+            let as_nullable = |one: &Field, other: &Field| one.is_nullable() == other.is_nullable();
             match array.data_type() {
-                found if *found != self.of && is_named_otherwise(found, &self.of) => {
+                found if *found != self.of && is_renamed(found, &self.of, as_nullable) => {
                     let renamed = checked(|| Ok(make_array(renamed(&array.to_data(), &self.of)?)))?;
                     Ok(Some((renamed, moved)))
                 }
@@ -104,30 +106,7 @@ impl PythonBatches {
     }
 }
 
-/// Whether two types differ at most in the names of the items of lists.
-fn is_named_otherwise(one: &DataType, other: &DataType) -> bool {
-    let same = |one: &FieldRef, other: &FieldRef| {
-        one.is_nullable() == other.is_nullable()
-            && is_named_otherwise(one.data_type(), other.data_type())
-    };
-    match (one, other) {
-        (DataType::Struct(one), DataType::Struct(other)) => {
-            let mut pairs = one.iter().zip(other);
-            one.len() == other.len()
-                && pairs.all(|(one, other)| one.name() == other.name() && same(one, other))
-        }
-        (DataType::FixedSizeList(one, size), DataType::FixedSizeList(other, of)) => {
-            size == of && same(one, other)
-        }
-        (DataType::List(one), DataType::List(other))
-        | (DataType::LargeList(one), DataType::LargeList(other))
-        | (DataType::ListView(one), DataType::ListView(other))
-        | (DataType::LargeListView(one), DataType::LargeListView(other)) => same(one, other),
-        _ => one == other,
-    }
-}
-
-/// The same values as a type that [`is_named_otherwise`].
+/// The same values as a type that [`is_renamed`].
 fn renamed(data: &ArrayData, wanted: &DataType) -> Result<ArrayData, ArrowError> {
     if data.data_type() == wanted {
         return Ok(data.clone());
