@@ -29,7 +29,13 @@ impl Runs {
 
     /// The run of each row.
     pub(crate) fn of_rows(&self) -> impl ExactSizeIterator<Item = usize> {
-        self.rows.clone().map(|row| ended(&self.ends, row).min(self.values.len().saturating_sub(1)))
+        let (last, mut run) = (self.values.len().saturating_sub(1), 0);
+        self.rows.clone().map(move |row| {
+            while run < last && end(&self.ends, run) <= row {
+                run += 1;
+            }
+            run
+        })
     }
 }
 
@@ -44,12 +50,24 @@ pub(crate) fn runs_of(ends: &ArrayData, start: usize, rows: usize) -> Range<usiz
 /// How many runs end at this row or before it.
 fn ended(ends: &ArrayData, row: usize) -> usize {
     fn of<T: ArrowNativeType>(ends: &ArrayData, row: usize) -> usize {
-        let ends = &ends.buffers()[0].typed_data::<T>()[ends.offset()..][..ends.len()];
-        ends.partition_point(|end| end.as_usize() <= row)
+        typed::<T>(ends).partition_point(|end| end.as_usize() <= row)
     }
     match ends.data_type() {
         DataType::Int16 => of::<i16>(ends, row),
         DataType::Int32 => of::<i32>(ends, row),
         _ => of::<i64>(ends, row),
     }
+}
+
+/// Where a run ends.
+fn end(ends: &ArrayData, run: usize) -> usize {
+    match ends.data_type() {
+        DataType::Int16 => typed::<i16>(ends)[run].as_usize(),
+        DataType::Int32 => typed::<i32>(ends)[run].as_usize(),
+        _ => typed::<i64>(ends)[run].as_usize(),
+    }
+}
+
+fn typed<T: ArrowNativeType>(ends: &ArrayData) -> &[T] {
+    &ends.buffers()[0].typed_data::<T>()[ends.offset()..][..ends.len()]
 }
