@@ -3,6 +3,7 @@
 import gc
 import pickle
 import re
+import sqlite3
 
 import datasets
 import duckdb
@@ -27,6 +28,7 @@ from arrow_dlpack import (
     Mix,
     Pad,
     UnsupportedError,
+    iter_batches,
     to_tensor,
 )
 
@@ -625,3 +627,11 @@ def test_levels_of_pandas_that_do_not_convert_are_left_out():
     assert to_tensor(frame, columns=["x", "__index_level_1__"]).tolist() == [[1, 5], [2, 4]]
     (batch,) = Loader(frame, columns=["x"], filter=pc.field("__index_level_1__") > 4)
     assert batch["x"].tolist() == [1]
+
+
+@pytest.mark.parametrize("make", [Loader, iter_batches, lambda source: Mix([(source, 1)])])
+def test_a_connection_that_may_be_called_is_no_function(make):
+    connection = sqlite3.connect(":memory:")
+    assert callable(connection)
+    with pytest.raises(TypeError, match=r"got Connection: .* pandas\.read_sql\(query, x\)"):
+        make(connection)

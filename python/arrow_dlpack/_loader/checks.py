@@ -34,10 +34,10 @@ def check_source(data: Any, options: LoaderOptions) -> None:
         raise TypeError(
             "a Loader is no source of batches to make: loop over it, or pass its source"
         )
-    if isinstance(data, type) or not (callable(data) or isinstance(data, Mix)):
-        check(data, "a Loader")
     if is_function(data):
         check_function(data)
+    elif not isinstance(data, Mix):
+        check(data, "a Loader")
     parts = [one for one, _ in data.sources] if isinstance(data, Mix) else [data]
     _filters.check(options.filter, is_function(data) or any(map(takes_texts, parts)))
 

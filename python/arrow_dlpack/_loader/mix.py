@@ -18,6 +18,7 @@ from . import filters as _filters
 from . import kinds as _kinds
 from .datasets import OF_FILES, Dataset
 from .empty import emptied, shown_schema_of, unknown_names
+from .functions import is_function
 from .readers import Made, heads, present, reader_of
 from .row_groups import Piece, len_of, pieces_of
 from .schema import (
@@ -157,8 +158,7 @@ def _check_source(source: Any) -> None:
         raise TypeError("a Mix takes no other Mix: put its sources into this one, with weights")
     if isinstance(source, Loop):
         raise TypeError("a Mix takes no Loader: pass what it reads, and the Mix to one Loader")
-    is_class = isinstance(source, type)
-    if callable(source) and not (is_class or hasattr(type(source), "__arrow_c_stream__")):
+    if is_function(source):
         raise TypeError(f"a Mix takes no functions, got {_kind(source)}: pass what it returns")
     _kinds.check(source, "a Mix")
 
