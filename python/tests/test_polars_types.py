@@ -213,6 +213,25 @@ def test_lists_of_integers_that_no_decimal_holds_are_cast_to_lists_of_floats(nes
     assert batch["v"].values.tolist() == [1e38]
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        pl.Series([[0.5] * 128], dtype=pl.Array(pl.Float32, 128)),
+        pl.Series(["128"], dtype=pl.Enum(["128"])),
+        pl.Series([{"x128": 1}]),
+    ],
+    ids=["array", "enum", "struct"],
+)
+def test_a_type_whose_text_has_128_in_it_is_not_cast(column, monkeypatch):
+    def cast(*_, **__):
+        raise pl.exceptions.InvalidOperationError
+
+    frame = pl.DataFrame({"v": column})
+    monkeypatch.setattr(pl.DataFrame, "cast", cast)
+    (batch,) = Loader(frame, columns={"v": AsArrow()})
+    assert pa.array(batch["v"]).to_pylist() == column.to_list()
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_filter_names_wide_integers_that_are_not_read(source):
     above = pc.field("i") > pa.scalar(Decimal(2), pa.decimal128(38, 0))

@@ -159,7 +159,7 @@ def _with_wide_as_decimals(data: Any, names: Collection[str]) -> Any:
 
 
 def _is_wide(kind: Any) -> bool:
-    return "128" in str(kind)
+    return bool(_of_decimals(kind) != kind)
 
 
 def _of_decimals(kind: Any) -> Any:
