@@ -274,7 +274,7 @@ class Coder:
     def codes(self, column: Any) -> Any:
         """An array of them, null where the column is."""
         if self._lacking is not None:
-            values = _plain(column).drop_null()
+            values = _comparable(column).drop_null()
             if len(values):
                 raise _no_word(self._name, self._kind, self._lacking, values[0].as_py())
         codes = self.categories.codes(column, self._name)
@@ -284,10 +284,10 @@ class Coder:
 def _parts(column: Any, rows: int) -> Iterator[Any]:
     """The values of some rows after the others; of a dictionary each that they have once."""
     is_dictionary = import_module("pyarrow").types.is_dictionary(column.type)
-    words = _plain(column.dictionary) if is_dictionary else None
+    words = _comparable(column.dictionary) if is_dictionary else None
     for start in range(0, len(column), rows):
         part = column.slice(start, rows)
-        yield _plain(part) if words is None else words.take(part.indices.unique())
+        yield _comparable(part) if words is None else words.take(part.indices.unique())
 
 
 @contextmanager
@@ -447,7 +447,7 @@ def _plain_type(kind: Any) -> Any:
     return without_view(kind)
 
 
-def _plain(column: Any) -> Any:
+def _comparable(column: Any) -> Any:
     """Values that equal each other where Python's do: one zero, and one NaN."""
     pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
     if isinstance(column.type, pa.Bool8Type):
@@ -455,7 +455,7 @@ def _plain(column: Any) -> Any:
     column = column.storage if _is_stored(column.type) else column
     if pa.types.is_dictionary(column.type):
         # pyarrow has no kernel that takes views.
-        words = _plain(column.dictionary)
+        words = _comparable(column.dictionary)
         column = pa.DictionaryArray.from_arrays(column.indices, words).dictionary_decode()
     column = column.cast(_plain_type(column.type))
     if not pa.types.is_floating(column.type):

@@ -14,7 +14,15 @@ from typing import Any
 from .. import _core
 from . import filters as _filters
 from . import finite as _finite
-from .identity import are_replaced, head_of, of_files, of_filter, of_rows, of_types, stamps_of
+from .identity import (
+    are_replaced,
+    digest_of_head,
+    of_files,
+    of_filter,
+    of_rows,
+    of_types,
+    stamps_of,
+)
 from .known import is_of_pyarrow
 from .parallel import side_by_side
 from .paths import is_told, of_key, of_no_bytes, stamp_of, unread
@@ -212,12 +220,12 @@ class Dataset(Source):
             return whole
         plain = schema_without_views(schema)
         if fragments:
-            return _of_files(fragments, plain)
+            return _dataset_of(fragments, plain)
         is_plain = plain.equals(schema)
         # Tables keep their views until they are read.
         if is_plain or not any(hasattr(fragment, "path") for fragment in self._listed()):
             return whole
-        return _plain(whole, plain)
+        return _dataset_of_plain(whole, plain)
 
     def _is_unpruned(self, schema: Any, where: Any) -> bool:
         """Whether statistics of Parquet would leave out rows that the filter keeps, or fail, or
@@ -303,7 +311,7 @@ class Dataset(Source):
             told = {name: value for name, value in found.items() if name not in of_whole}
             told |= {"filter": of_filter(own)}
             names, schema = sorted(told["columns"]), self._dataset.schema
-            told["ends"] = partial(head_of, partial(self._scan, None, None), schema, names)
+            told["ends"] = partial(digest_of_head, partial(self._scan, None, None), schema, names)
         if parts and all(hasattr(part, "path") for part in parts):
             keys = list(map(_keys_of, parts))
             return of_files(parts, told, keys, begun, schema=self._dataset.schema)
@@ -438,7 +446,7 @@ class Files(Dataset):
             raise ValueError("the dataset has no columns: was it made of no files?")
         self._files = list(self._named)
         make = partial(self._format.make_fragment, filesystem=self._system)
-        found = [make(path, partition_expression=_told(keys)) for path, keys in self._files]
+        found = [make(path, partition_expression=_partition_of(keys)) for path, keys in self._files]
         read_footers(found, self._system)
         again = []
         for at, (path, keys) in enumerate(self._files):
@@ -446,7 +454,7 @@ class Files(Dataset):
             if keys and any(name in schema.names for name in keys):
                 rest = {name: key for name, key in keys.items() if name not in schema.names}
                 self._files[at] = path, rest
-                found[at] = make(path, partition_expression=_told(rest))
+                found[at] = make(path, partition_expression=_partition_of(rest))
                 again.append(found[at])
         read_footers(again, self._system)
         return found
@@ -479,7 +487,7 @@ class Files(Dataset):
             return None
         path, keys = self._named[0]
         fragment = self._format.make_fragment(
-            path, filesystem=self._system, partition_expression=_told(keys)
+            path, filesystem=self._system, partition_expression=_partition_of(keys)
         )
         read_footers([fragment], self._system)
         return [with_keys(fragment.physical_schema, keys)], False
@@ -730,19 +738,21 @@ def _other_encoding(path: str) -> str:
     )
 
 
-def _of_files(fragments: Sequence[Any], schema: Any) -> Any:
+def _dataset_of(fragments: Sequence[Any], schema: Any) -> Any:
     make = import_module("pyarrow.dataset").FileSystemDataset
     return make(list(fragments), schema, fragments[0].format, fragments[0].filesystem)
 
 
-def _plain(dataset: Any, schema: Any) -> Any:
+def _dataset_of_plain(dataset: Any, schema: Any) -> Any:
     """The dataset with its schema without views: pyarrow makes texts of more types than views."""
     pa = import_module("pyarrow.dataset")
     if isinstance(dataset, pa.UnionDataset):
-        return pa.UnionDataset(schema, [_plain(child, schema) for child in dataset.children])
+        return pa.UnionDataset(
+            schema, [_dataset_of_plain(child, schema) for child in dataset.children]
+        )
     files = list(dataset.get_fragments())
     if files and hasattr(files[0], "path"):
-        return _of_files(files, schema)
+        return _dataset_of(files, schema)
     return pa.dataset(without_views(dataset.to_table()))
 
 
@@ -839,7 +849,7 @@ def features_of_all(schemas: Sequence[tuple[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for _, schema in schemas for name in features_of(schema)))
 
 
-def _told(keys: dict[str, Any]) -> Any:
+def _partition_of(keys: dict[str, Any]) -> Any:
     """What pyarrow takes for the constant columns of a file."""
     whole = None
     for name, key in keys.items():

@@ -228,7 +228,7 @@ def is_prunable(where: Any, schema: Any) -> bool:
     zeros = [one for own in schema for one in _statistics((own.name,), own.type)]
     return _is_pruned(where, schema, zeros) and all(
         # Where the engine fails too, no way of reading takes such values.
-        _is_pruned(where, schema, _told(path, value)) or not _is_taken(where, schema, row)
+        _is_pruned(where, schema, _bounds_of(path, value)) or not _is_taken(where, schema, row)
         for path, value, row in _ends(pa.struct(schema))
     )
 
@@ -264,10 +264,12 @@ def _statistics(path: tuple[str, ...], kind: Any) -> list[Any]:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if kind.num_fields or pa.types.is_null(kind):
         return []
-    return _told(path, pa.Array.from_buffers(kind, 1, [None, *pa.nulls(1, kind).buffers()[1:]])[0])
+    return _bounds_of(
+        path, pa.Array.from_buffers(kind, 1, [None, *pa.nulls(1, kind).buffers()[1:]])[0]
+    )
 
 
-def _told(path: tuple[str, ...], value: Any) -> list[Any]:
+def _bounds_of(path: tuple[str, ...], value: Any) -> list[Any]:
     column = import_module("pyarrow.compute").field(*path)
     return [(column >= value) & (column <= value), column == value]
 

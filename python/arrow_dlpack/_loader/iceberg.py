@@ -46,7 +46,7 @@ class Iceberg(Source):
             self._rows = rows if limit is None else min(rows, limit)
         return super().rows(query)
 
-    def _told(self, query: Query) -> dict[str, Any]:
+    def _identity_of(self, query: Query) -> dict[str, Any]:
         own = self._selected(heads(query.columns, self._names)).projection()
         schema = import_module("pyiceberg.io.pyarrow").schema_to_pyarrow(own)
         sizes = [(task.file.record_count, task.file.file_size_in_bytes) for task in self._tasks]

@@ -243,7 +243,9 @@ def ends_of(batches: Callable[[bool], Iterator[Any]], names: Sequence[str]) -> d
     return _ends(rows, names)
 
 
-def head_of(read: Callable[[Query], Any], schema: Any, names: Sequence[str]) -> dict[str, str]:
+def digest_of_head(
+    read: Callable[[Query], Any], schema: Any, names: Sequence[str]
+) -> dict[str, str]:
     """The same of the first rows of a dataset with a filter: the last ones need a scan of all.
 
     read: opens the rows that the filter keeps.

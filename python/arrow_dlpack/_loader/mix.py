@@ -345,7 +345,7 @@ class Mixed(Source):
         query, seen = self._with_texts(query), self._seen(query)
         opens = [_Opens(part, _of(part, query, []), seen=seen) for part in self._parts]
         told = zip(self._called, opens, strict=True)
-        return [_told(run, name) for name, one in told for run in one.runs()]
+        return [_named_run(run, name) for name, one in told for run in one.runs()]
 
     def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
         query = self._with_texts(query)
@@ -595,7 +595,7 @@ def _of(part: Source, query: Query, opened: list[Any]) -> Query:
     return replace(query, columns=columns, is_part=True, opened=opened)
 
 
-def _told(run: Run, source: str) -> Run:
+def _named_run(run: Run, source: str) -> Run:
     """The run, whose part says of which source it is."""
     name = source if run.part.schema is None else f"{run.part.name} of {source}"
     return run._replace(part=run.part._replace(name=name))

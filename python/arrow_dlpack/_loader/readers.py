@@ -301,7 +301,7 @@ def cast(column: Any, kind: Any) -> Any:
         return kind.wrap_array(cast(getattr(column, "storage", column), kind.storage_type))
     if has_list_views(kind) or has_runs(kind) or _is_encoded(column.type, kind):
         return _cast_within(column, kind)
-    return (_plain(column) if has_coded_views(column.type) else column).cast(kind)
+    return (_array_without_views(column) if has_coded_views(column.type) else column).cast(kind)
 
 
 def _cast_within(column: Any, kind: Any) -> Any:
@@ -401,7 +401,7 @@ def has_coded_views(kind: Any) -> bool:
     return any(has_coded_views(kind.field(at).type) for at in range(kind.num_fields))
 
 
-def _plain(column: Any) -> Any:
+def _array_without_views(column: Any) -> Any:
     """The array without views, which are cast alone where a dictionary has them."""
     pa, kind = import_module("pyarrow"), column.type
     plain = _without_views(kind)
@@ -411,9 +411,9 @@ def _plain(column: Any) -> Any:
         words = column.dictionary.cast(plain.value_type)
         return pa.DictionaryArray.from_arrays(column.indices, words, ordered=kind.ordered)
     if pa.types.is_struct(kind):
-        fields = [_plain(column.field(at)) for at in range(kind.num_fields)]
+        fields = [_array_without_views(column.field(at)) for at in range(kind.num_fields)]
         return pa.StructArray.from_arrays(fields, fields=list(plain), mask=column.is_null())
-    return _with_items(column, plain, _plain(column.values))
+    return _with_items(column, plain, _array_without_views(column.values))
 
 
 def has_views(kind: Any) -> bool:

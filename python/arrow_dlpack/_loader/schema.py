@@ -192,7 +192,7 @@ def common(
     names = [name for name in query.columns or () if name not in query.beside]
     if query.columns is None:
         # The index of one part is no column, though another part has one of its name.
-        distinct = [part._replace(schema=head_of(part.schema, None)) for part in distinct]
+        distinct = [part._replace(schema=schema_of_heads(part.schema, None)) for part in distinct]
         names = [name for part in distinct for name in part.schema.names]
     counts = [Counter(part.names) for part in distinct]
     fields = [
@@ -808,7 +808,7 @@ def conformed(
     names: the columns that matter, None for all. A later part of other types is an error.
     later: the numbers of parts that have said the types of columns in place of the first one.
     """
-    target = head_of(head, names)
+    target = schema_of_heads(head, names)
     said = {name: told.later.format(at) for name, at in later.items()}
     for number, part in enumerate(parts):
         reader = reader_of(part)
@@ -819,7 +819,7 @@ def conformed(
             yield fitted(batch, target)
 
 
-def head_of(schema: Any, names: Sequence[str] | None) -> Any:
+def schema_of_heads(schema: Any, names: Sequence[str] | None) -> Any:
     """The schema of a stream of which these columns are read."""
     counts = Counter(schema.names)
     known = features_of(schema) if names is None else [of for of in names if of in counts]

@@ -39,10 +39,10 @@ from .schema import (
     differing,
     fitted,
     has_nulls,
-    head_of,
     is_same,
     merged_of,
     of_stream,
+    schema_of_heads,
     seen_of_all,
     selected,
     settled_type,
@@ -177,9 +177,9 @@ class Source:
         An epoch takes it before it reads: of files that are replaced later, those of now count. It
         is what is known without reading all of the data.
         """
-        return partial(self._told, query)
+        return partial(self._identity_of, query)
 
-    def _told(self, query: Query) -> dict[str, Any]:
+    def _identity_of(self, query: Query) -> dict[str, Any]:
         if self._identify is not None:
             return self._identify(query)
         if self.once or self._rows is None:
@@ -274,8 +274,10 @@ class Stream(Source):
     def schema(self, query: Query = ALL) -> Any:
         return self._known_schema()
 
-    def _told(self, query: Query) -> dict[str, Any]:
-        return super()._told(query) or of_types(self._begun_as.get(_columns_of(query)), query)
+    def _identity_of(self, query: Query) -> dict[str, Any]:
+        return super()._identity_of(query) or of_types(
+            self._begun_as.get(_columns_of(query)), query
+        )
 
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
         source = self._parts(columns)
@@ -298,12 +300,12 @@ class Stream(Source):
         _core._check_names(first.schema.names, heads(needed, lambda: first.schema.names) or [])
         names = heads(query.columns, lambda: first.schema.names)
         # A filter may name others.
-        schema = head_of(first.schema, names) if query.where is None else first.schema
+        schema = schema_of_heads(first.schema, names) if query.where is None else first.schema
         schema, begun, told_by_later = _begun(schema, first, ahead)
         if names is not None and query.where is not None:
             named = _filters.named(query.where, _filters.seen_of(schema))
             names = list(dict.fromkeys([*names, *named]))
-        schema = of_stream(head_of(schema, names))
+        schema = of_stream(schema_of_heads(schema, names))
         # Later batches may say what nulls are.
         has_null_types = any(has_nulls(own.type) for own in schema)
         self._begun_as[_columns_of(query)] = None if has_null_types else schema
@@ -452,7 +454,7 @@ class Several(Source):
             self._parts[at] = reader
         return reader.schema
 
-    def _told(self, query: Query) -> dict[str, Any]:
+    def _identity_of(self, query: Query) -> dict[str, Any]:
         schemas = self._known(query)
         whole = whole_of(schemas, query).with_metadata(schemas[0].metadata)
         if self._rows is None:

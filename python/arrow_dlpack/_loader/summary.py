@@ -24,7 +24,7 @@ def of_loader(source: Sequence[str], schema: Any, options: LoaderOptions) -> str
 
     schema: that of the source, if it is known.
     """
-    shown = ", ".join(f"{name}={_plain(value)}" for name, value in _of_options(options))
+    shown = ", ".join(f"{name}={_shown_value(value)}" for name, value in _of_options(options))
     told = [f"source: {line}" if not at else line for at, line in enumerate(source)]
     told += [f"options: {shown}"] if shown else []
     return lines("Loader", [*told, *_of_columns(schema, options)])
@@ -37,7 +37,7 @@ def of_encoder(schema: Any, options: LoaderOptions) -> str:
 
 def lines_of_encoder(schema: Any, options: LoaderOptions, is_whole: bool = False) -> list[str]:
     """is_whole: of all columns, with all of their names and types, to be compared."""
-    shown = ", ".join(f"{name}={_plain(value)}" for name, value in _of_options(options))
+    shown = ", ".join(f"{name}={_shown_value(value)}" for name, value in _of_options(options))
     if schema is not None:
         try:
             schema = import_module("pyarrow").schema(schema)
@@ -148,19 +148,19 @@ def _of_wish(wish: Wish) -> str:
     """The call that makes it, without what is so by default."""
     told = []
     for name, value in _said(wish):
-        shown = _words(value) if name == "words" else _plain(value)
+        shown = _words(value) if name == "words" else _shown_value(value)
         told.append(shown if name == fields(wish)[0].name else f"{name}={shown}")
     is_scan = isinstance(wish, Categories) and wish.words is None
     return f"{type(wish).__name__}{'.scan' * is_scan}({', '.join(told)})"
 
 
 def _words(words: Sequence[Any]) -> str:
-    shown = [_plain(word) for word in words[:_WORDS]]
+    shown = [_shown_value(word) for word in words[:_WORDS]]
     more = [f"... {len(words)} words"] if len(words) > _WORDS else []
     return f"[{', '.join(shown + more)}]"
 
 
-def _plain(value: Any) -> str:
+def _shown_value(value: Any) -> str:
     if isinstance(value, str):
         return '"' + _cut(value) + '"'
     return _cut(getattr(value, "__name__", None) or repr(value))
