@@ -179,7 +179,7 @@ class ColumnCoder:
         types of all sources of a Mix are known at the first batch.
         """
         self._categories = categories
-        #: By column, and the type that its values have as `_plain` has them.
+        #: By column, and the type that its values have as `_comparable` has them.
         self._coders: dict[tuple[str, Any], Coder] = {}
         #: The type of each column's values, None where parts have none in common.
         self._merged: dict[str, Any] = {}
