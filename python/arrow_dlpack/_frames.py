@@ -8,14 +8,20 @@ from typing import Any
 _FEW_VALUES = 100_000
 
 
+def class_of(module: str, name: str) -> Any:
+    """A class of a module that is imported; else (), of which no object is, nor is one of a class
+    that another thread is importing.
+    """
+    return getattr(sys.modules.get(module), name, ())
+
+
 def numbers(frame: Any, names: Sequence[str] | None, takes_nan: bool) -> Any:
     """The values of a small frame of pandas, if all its columns have one dtype of NumPy's numbers.
 
     In the order of `names`, or of its columns. None of other data, of values that are null in Arrow
     unless `takes_nan`, and of names and an index that pyarrow might refuse.
     """
-    pandas = sys.modules.get("pandas")
-    if pandas is None or type(frame) is not pandas.DataFrame:
+    if type(frame) is not class_of("pandas", "DataFrame"):
         return None
     rows, width = frame.shape
     # One column is shared, and a frame without rows costs nothing to share.
@@ -182,11 +188,9 @@ def _way_out(column: Any) -> str:
 
 
 def _is_pandas_series(data: Any) -> bool:
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(data, pandas.Series)
+    return isinstance(data, class_of("pandas", "Series"))
 
 
 def is_pandas_frame(data: Any) -> bool:
     """Of a class of pandas's, or of a user's own below it."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(data, pandas.DataFrame)
+    return isinstance(data, class_of("pandas", "DataFrame"))

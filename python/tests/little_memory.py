@@ -151,6 +151,11 @@ def codings(every):
     numbers = pa.table({"x": np.arange(4 * ROWS)})
     strict = ad.Loader(numbers, columns={"x": ad.Categories([-1])})
     yield "categories that lack all values", lambda: refused(strict)
+    union = pa.UnionArray.from_sparse(pa.array(np.zeros(4 * ROWS, "i1")), [numbers["x"].chunk(0)])
+    mask = pa.array(np.arange(4 * ROWS) % 3 == 0)
+    structs = pa.StructArray.from_arrays([union], ["x"], mask=mask)
+    loader = ad.Loader(structs, columns={"x": ad.AsArrow()}, batch_size=ROWS)
+    yield "unions under null structs", lambda: read(loader)
     count = 3 * ROWS // 8
     views = pa.array([f"{number:020d}" for number in range(2 * count)]).cast("string_view")
     codes, halves = np.arange(count, dtype="int32"), [views.slice(0, count), views.slice(count)]

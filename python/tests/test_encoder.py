@@ -805,6 +805,16 @@ def test_a_tensor_or_an_array_that_is_no_column_names_what_is():
             encoder({"x": values})
 
 
+def test_rows_of_different_lengths_are_a_column_as_a_batch_has_them():
+    """A named tuple is no list of two rows: its values and its offsets."""
+    table = pa.table({"x": pa.array([[7, 8, 9], [4]], pa.list_(pa.int32()))})
+    padded = Encoder(columns={"x": Pad(0)}, framework="numpy").fit(table)
+    plain = Encoder(columns={"x": None}, framework="numpy").fit(table)
+    for column in arrow_dlpack.ragged(table["x"]), to_tensor(table["x"], pad=0), plain(table)["x"]:
+        assert padded({"x": column})["x"].values.tolist() == [[7, 8, 9], [4, 0, 0]]
+        assert plain({"x": column})["x"].offsets.tolist() == [0, 3, 4]
+
+
 def test_a_value_that_lacks_fields_has_its_row_and_column():
     encoder = Encoder(columns={"m.s": None}).fit(pa.table({"m": [{"s": 1}]}))
     with pytest.raises(TypeError, match=r'row 1: "m" must be a dict, got \[3\]: column "m\.s" is'):

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_dlpack import from_dlpack, from_ragged, ragged, record_batch
+from arrow_dlpack import from_dlpack, from_ragged, ragged, record_batch, to_tensor
 from descriptions import described, leaf_address
 from frameworks import DTYPES, arrow_type
 from hypothesis import example, given, settings
@@ -153,3 +153,9 @@ def test_a_type_that_does_not_come_of_it_is_refused():
         from_ragged(np.arange(2), np.array([0, 2]), type="float32")
     with pytest.raises(ValueError, match="int64.*does not become .float32."):
         record_batch({"a": np.arange(2)}, type="float32")
+
+
+def test_what_ragged_and_pad_return_comes_back_without_a_star():
+    lists = pa.array([[7, 8, 9], [4], [5]], pa.list_(pa.int32()))
+    for rows in ragged(lists), to_tensor(lists, pad=0):
+        assert pa.array(from_ragged(rows)).to_pylist() == lists.to_pylist()

@@ -1286,3 +1286,28 @@ def test_fragments_of_a_file_that_was_replaced_name_a_new_dataset(tmp_path):
         with pytest.raises(OSError, match="a new dataset read it"):
             list(loader)
     assert len(list(Loader(list(ds.dataset(path).get_fragments()), batch_size=10))) == 150
+
+
+@pytest.mark.parametrize("kind", ["dataset", "function", "fragments"])
+@pytest.mark.parametrize("where", [None, pc.field("x") > 50])
+def test_another_loader_of_a_dataset_knows_which_footers_it_keeps(tmp_path, kind, where):
+    """pyarrow would give bits of other columns, or leave rows out by statistics of the old file."""
+    path = tmp_path / "a.parquet"
+    options = {"compression": None, "use_dictionary": False}
+    pq.write_table(pa.table({"x": [1, 2, 3], "y": [0.5, 1.5, 2.5]}), path, **options)
+    dataset = ds.dataset(path)
+    source = {
+        "dataset": dataset,
+        "function": lambda index, count: dataset,
+        "fragments": list(dataset.get_fragments()),
+    }[kind]
+    before = Loader(source)
+    if kind != "fragments":
+        list(before)
+    path.unlink()
+    pq.write_table(pa.table({"y": [70.5, 71.5, 72.5], "x": [70, 71, 72]}), path, **options)
+    for loader in before, Loader(source, filter=where):
+        with pytest.raises(OSError, match="was replaced while an epoch read it"):
+            list(loader)
+    (batch,) = Loader(ds.dataset(path), filter=where)
+    assert batch["x"].tolist() == [70, 71, 72]

@@ -113,6 +113,7 @@ def test_fields_without_validity_are_null_where_their_struct_is(kind):
         (structs.slice(1), "b", [None, last]),
         (pa.table({"m": structs}), "m.b", [first, None, last]),
         (pa.table({"m": structs}).slice(1), "m.b", [None, last]),
+        (pa.table({"m": structs}).slice(2), "m.b", [last]),
         (iter(pa.table({"m": structs}).to_batches()), "m.b", [first, None, last]),
     ]:
         (batch,) = Loader(source, columns={name: AsArrow()})
@@ -121,3 +122,17 @@ def test_fields_without_validity_are_null_where_their_struct_is(kind):
         plain = pa.table({"a": [{"b": 1}]})
         encoder = Encoder(columns={"a.b": Cast("int64", nulls=-1)}).fit(plain)
         assert encoder({"a": structs})["a.b"].tolist() == [7, -1, 9]
+
+
+def test_booleans_of_structs_that_are_sliced_are_null_where_their_struct_is():
+    """Their bits begin within a byte, and those of both validities elsewhere."""
+    structs = pa.array([{"b": True}, {"b": None}, None] * 3, pa.struct({"b": pa.bool_()}))
+    for start in range(9):
+        some = structs.slice(start)
+        (batch,) = Loader(some, columns={"b": Cast("bool", nulls="mask")})
+        expected = [None if row is None else row["b"] for row in some.to_pylist()]
+        values, mask = batch["b"]
+        assert mask.tolist() == [value is not None for value in expected]
+        assert [v for v, m in zip(values.tolist(), mask.tolist(), strict=True) if m] == [
+            value for value in expected if value is not None
+        ]

@@ -441,3 +441,12 @@ def test_whether_a_mix_counts_its_rows_does_not_depend_on_their_types(of, is_kno
             with pytest.raises(TypeError, match="how many rows"):
                 read(rank)
     assert sum(len(batch["id"]) for batch in Loader(mix, **options)) == 9
+
+
+def test_a_mix_is_not_counted_where_a_source_does_not_know_its_rows():
+    """DuckDB ends what is being read of a relation where the connection has another statement."""
+    relation = duckdb.connect().sql("select range as i from range(5)")
+    loader = Loader(Mix([(relation, 1)]), batch_size=3, filter=pc.field("i") >= 3)
+    assert [batch["i"].tolist() for batch in list(loader)] == [[3, 4]]
+    with pytest.raises(TypeError):
+        len(loader)

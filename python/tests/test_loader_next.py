@@ -1,6 +1,8 @@
 """What users of `Loader` do next, as two of them who had only the docs found it."""
 
 import gc
+import subprocess
+import sys
 import threading
 
 import polars as pl
@@ -194,3 +196,28 @@ def test_more_than_there_can_be_is_refused_in_words():
         _core._numbers(2**64, (0, 1, 0, 1), "drop", False)
     with pytest.raises(MemoryError):
         _core._order(2**60, 1)
+
+
+def test_threads_open_sources_while_one_of_them_imports_a_library():
+    """A module that is being imported has none of its classes yet."""
+    program = """
+import threading
+import pyarrow as pa
+from arrow_dlpack import Loader
+table, barrier, failed = pa.table({"x": [1, 2, 3]}), threading.Barrier(9), []
+def read():
+    barrier.wait()
+    try:
+        for _ in range(20):
+            list(Loader(table, batch_size=2))
+    except Exception as error:
+        failed.append(error)
+def load():
+    barrier.wait()
+    import polars, pyarrow.dataset, torch
+threads = [threading.Thread(target=read) for _ in range(8)] + [threading.Thread(target=load)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+assert not failed, failed
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

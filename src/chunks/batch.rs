@@ -3,14 +3,14 @@
 use std::{borrow::Cow, slice, sync::Arc};
 
 use arrow_array::{
-    Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, cast::AsArray, make_array,
-    new_null_array,
+    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array, cast::AsArray,
+    make_array, new_null_array,
 };
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
 use arrow_select::take::take;
 
-use super::{checked::checked, concat::concat, snapshot::addresses};
+use super::{checked::checked, concat::concat, footprint::check_taken, snapshot::addresses};
 use crate::{Error, alloc};
 
 /// A struct array as a batch. A null struct becomes null in all fields.
@@ -53,7 +53,14 @@ fn with_nulls(column: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef, Error> 
             let last = u64::try_from(len).unwrap_or(u64::MAX);
             let rows_of = (0..).zip(nulls).map(|(at, is_there)| if is_there { at } else { last });
             let places = UInt64Array::from_iter_values(rows_of);
+            check_taken(&rows)?;
             checked(|| take(&rows, &places, None))
+        }
+        DataType::Boolean => {
+            // Bits that begin within a byte.
+            let values = column.as_boolean().values().clone();
+            let nulls = NullBuffer::union(column.nulls(), Some(nulls));
+            Ok(Arc::new(BooleanArray::new(values, nulls)))
         }
         _ => {
             let nulls = NullBuffer::union(column.nulls(), Some(nulls));

@@ -138,6 +138,18 @@ fn in_column(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
     placed(py, &format!("column {}", Names(&[name])), error)
 }
 
+/// The lists that `Ragged`, `Padded` and their kin stand for; `None` for anything else.
+pub(in crate::python) fn named_rows(
+    rows: &Bound<'_, PyAny>,
+    copy: Option<bool>,
+    r#type: &AskedType,
+) -> PyResult<Option<PyArray>> {
+    let Some(NamedRows { side, values, bounds, mask }) = NamedRows::of(rows)? else {
+        return Ok(None);
+    };
+    from_rows(&values, &bounds, mask.as_ref(), copy, r#type.clone(), side).map(Some)
+}
+
 /// A column that was taken from Python, and planned.
 fn take_column(
     column: &Bound<'_, PyAny>,
@@ -148,8 +160,8 @@ fn take_column(
         let (array, field) = array.into_inner();
         Ok(TableColumn::Made(array, field))
     };
-    if let Some(NamedRows { side, values, bounds, mask }) = NamedRows::of(column)? {
-        return made(from_rows(&values, &bounds, mask.as_ref(), copy, r#type, side)?);
+    if let Some(rows) = named_rows(column, copy, &r#type)? {
+        return made(rows);
     }
     if let Some(items) = tensors_of(column, &r#type)? {
         return made(of_tensors(column.py(), items, copy, r#type)?);
@@ -303,6 +315,9 @@ pub(super) fn from_ragged(
     let (copy, r#type) = (copy.map(|copy| copy.0), TypeArg::resolve(r#type)?);
     if let Some(offsets) = offsets {
         return from_rows(values, offsets, mask, copy, r#type, None);
+    }
+    if let (Some(rows), None) = (named_rows(values, copy, &r#type)?, mask) {
+        return Ok(rows);
     }
     let Some(items) = listed(values)? else {
         let must = "values without offsets must be a list of tensors, one for each row";

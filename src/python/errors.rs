@@ -257,7 +257,7 @@ impl Asked<'_> {
             (_, Error::UnsupportedExtension { name, data_type, .. }) => {
                 let of_storage = self.of_storage(data_type, column).unwrap_or(words);
                 match self {
-                    Self::Tensor if name == "pandas.interval" => {
+                    Self::Tensor | Self::Method if name == "pandas.interval" => {
                         ends_in_pandas(column) + &of_storage
                     }
                     _ => of_storage,
@@ -406,14 +406,14 @@ impl Asked<'_> {
                 "its rows may differ in length: to_tensor(x, columns=[...]) leaves it out, and ragged takes this column alone"
             }
             // ragged refuses tables; of a column alone to_tensor sees whether its rows have one length.
-            (Self::Tensor | Self::Out, Hint::Texts | Hint::Binaries) if in_table => {
+            (Self::Tensor | Self::Method | Self::Out, Hint::Texts | Hint::Binaries) if in_table => {
                 "its rows differ in length: leave it out with columns=, or pass this column alone to ragged"
             }
             (Self::Batches(_), Hint::Lists) => {
                 "its rows may differ in length: take it as Dense() if they do not, leave it out with columns=, or use \
                  format=\"dict\""
             }
-            (Self::Tensor | Self::Out, Hint::Lists) if in_table => {
+            (Self::Tensor | Self::Method | Self::Out, Hint::Lists) if in_table => {
                 "its rows may differ in length: leave it out with columns=, pass this column alone to ragged, or, if \
                  they do not differ, cast it to a fixed-size list or take it as Dense() in Loader"
             }
@@ -497,10 +497,10 @@ impl Asked<'_> {
             Self::Batches(_) if is_ragged && !is_list => {
                 format!("make codes of it with Categories([...]){}", self.or_arrow(column))
             }
-            Self::Tensor if is_ragged && column.is_some() => {
+            Self::Tensor | Self::Method if is_ragged && column.is_some() => {
                 "leave it out with columns=, or pass this column alone to ragged, with physical=True".to_owned()
             }
-            Self::Tensor if is_ragged && !is_list => return None,
+            Self::Tensor | Self::Method if is_ragged && !is_list => return None,
             _ => self.words(Hint::PhysicalStorage, column),
         })
     }

@@ -10,6 +10,7 @@ from importlib import import_module
 from itertools import chain, groupby, islice
 from time import monotonic
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from .. import _core
 from . import filters as _filters
@@ -72,6 +73,10 @@ _SECONDS = 60
 OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragment"]
 
 
+#: By dataset or fragment of pyarrow's, what told its local files when it was first read here.
+_STAMPS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+
+
 class Dataset(Source):
     """A dataset of pyarrow, or of another library that has its `scanner`: its schema counts."""
 
@@ -91,8 +96,12 @@ class Dataset(Source):
     @cached_property
     def _stamped(self) -> dict[str, Any]:
         """What tells local files from others in their places, by their paths; it is taken before
-        their footers are read.
+        their footers are read: those that a dataset has read serve all Loaders of it.
         """
+        stamps = self._stamps()
+        return _STAMPS.setdefault(self._dataset, stamps) if stamps else stamps
+
+    def _stamps(self) -> dict[str, Any]:
         return {path: stamp_of(path) for path in self._local()}
 
     def _local(self) -> Iterable[str]:
@@ -498,6 +507,10 @@ class Files(Dataset):
             self._read_footers = self._pieces = None
             self._schemas, self._kinds, self._arrow_rows = [], [], {}
 
+    @cached_property
+    def _stamped(self) -> dict[str, Any]:
+        return self._stamps()
+
     def _local(self) -> Iterable[str]:
         # Over a network it would take as long as to read them again.
         return [path for path, _ in self._named] if _is_local(self._system) else []
@@ -691,6 +704,14 @@ class Fragments(Files):
         first = fragments[0]
         super().__init__([(one.path, {}) for one in fragments], first.format, first.filesystem)
         self._given = list(fragments)
+        _ = self._stamped  # before the footers
+
+    @cached_property
+    def _stamped(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for path, fragment in zip(self._local(), self._given, strict=False):
+            found |= _STAMPS.setdefault(fragment, {path: stamp_of(path)})
+        return found
 
     refresh = Dataset.refresh  # they keep their footers
 

@@ -5,7 +5,6 @@ imported where it is needed, so that sources with ``__arrow_c_stream__`` do with
 """
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from importlib import import_module
@@ -15,6 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from .. import _core
+from .._frames import class_of
 from .._items import items_of
 from .datasets import Dataset, Files, Fragments, is_of_reading
 from .iceberg import Iceberg, portable
@@ -41,8 +41,8 @@ def is_path(source: Any) -> bool:
 def _are_fragments(source: Any) -> bool:
     """Whether it is a fragment of a dataset of pyarrow's, or some of them."""
     several = source if isinstance(source, (list, tuple)) else [source]
-    of = sys.modules.get("pyarrow.dataset")
-    return of is not None and bool(several) and all(isinstance(one, of.Fragment) for one in several)
+    fragment = class_of("pyarrow.dataset", "Fragment")
+    return bool(several) and all(isinstance(one, fragment) for one in several)
 
 
 def _of_fragments(source: Any) -> Source:

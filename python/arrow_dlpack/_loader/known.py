@@ -1,11 +1,10 @@
 """What a source tells of its columns without being read."""
 
-import sys
 from importlib import import_module
 from typing import Any
 
 from .. import _core
-from .._frames import frame_names, is_pandas_frame
+from .._frames import class_of, frame_names, is_pandas_frame
 
 #: What DuckDB's classes are from, by its version.
 _DUCKDB = ("duckdb", "_duckdb")
@@ -58,15 +57,13 @@ def is_of_pyarrow(data: Any) -> bool:
     """Whether it is a dataset of pyarrow's, or of a user's class below: Lance's is below the
     abstract class, and reads its files itself.
     """
-    of = sys.modules.get("pyarrow.dataset")
-    kinds = () if of is None else (of.FileSystemDataset, of.InMemoryDataset, of.UnionDataset)
-    return isinstance(data, kinds)
+    names = "FileSystemDataset", "InMemoryDataset", "UnionDataset"
+    return isinstance(data, tuple(class_of("pyarrow.dataset", name) for name in names))
 
 
 def is_in_memory(data: Any) -> bool:
     """Whether it is a fragment of a dataset of pyarrow's that is a table, or a file in a buffer."""
-    of = sys.modules.get("pyarrow.dataset")
-    is_fragment = of is not None and isinstance(data, of.Fragment)
+    is_fragment = isinstance(data, class_of("pyarrow.dataset", "Fragment"))
     return is_fragment and getattr(data, "filesystem", None) is None
 
 

@@ -1,7 +1,6 @@
 """``Loader``: batches of tensors for training, epoch after epoch."""
 
 import pickle
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import replace
@@ -24,7 +23,7 @@ from .kinds import for_pickle
 from .mix import Mix, described, source_of
 from .options import AnyLoaderKeywords, LoaderKeywords, LoaderOptions, takes_options
 from .resume import Progress, options_of
-from .sharding import Share, resolved, share_of
+from .sharding import Share, resolved, share_of, worker_info
 from .source import Loop, Source
 from .summary import of_loader
 
@@ -501,7 +500,7 @@ class Loader(Loop, Generic[Batch_co]):
             part = open_part(self._data, share.index, share.count)
             return None if part is None else source_of(part)
         source = self._of_data()
-        if source.once and (_in_worker() or self._was_read):
+        if source.once and (worker_info() is not None or self._was_read):
             raise TypeError(
                 "a reader is read once, by the process that opened it: pass a dataset or a table, "
                 "or a function of (index, count) that opens a reader"
@@ -531,8 +530,3 @@ def _is_by_value(data: Any) -> bool:
     if isinstance(data, (list, tuple)):
         return all(map(_is_by_value, data))
     return type(data).__name__ in _BY_VALUE
-
-
-def _in_worker() -> bool:
-    data: Any = sys.modules.get("torch.utils.data")
-    return data is not None and data.get_worker_info() is not None

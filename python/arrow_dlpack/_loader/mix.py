@@ -302,11 +302,11 @@ class Mixed(Source):
     def rows(self, query: Query = ALL) -> int | None:
         if query.where is not None and self.once:
             return None
+        # A filter is counted in sources that know their rows, whatever their types.
+        if query.where is not None and any(part.rows() is None for part in self._parts):
+            return None
         query = self._with_texts(query)
         if seen := self._seen(query):
-            # Only sources that know their rows are counted, as where all have one type.
-            if any(part.rows() is None for part in self._parts):
-                return None
             opens = [_Opens(part, query.counted, seen=seen) for part in self._parts]
             return self._turns.total([count_of(one.runs()) for one in opens])
         lengths = [part.rows(query) for part in self._parts]

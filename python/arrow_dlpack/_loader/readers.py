@@ -1,6 +1,5 @@
 """Arrow data of any kind as pyarrow's reader, and columns within structs as columns."""
 
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
@@ -9,7 +8,7 @@ from typing import Any
 
 from .. import _core
 from .._arrow_types import has_offsets, is_list_view
-from .._frames import explained, frame_names, is_pandas_frame, narrowed
+from .._frames import class_of, explained, frame_names, is_pandas_frame, narrowed
 
 
 class Made:
@@ -69,11 +68,8 @@ def reader_of(data: Any) -> Any:
 def is_column(data: Any) -> bool:
     """Whether it is an array, or a series of pandas or polars."""
     pa = import_module("pyarrow")
-    kinds = [pa.Array, pa.ChunkedArray, _core.Array]
-    for name in ("pandas", "polars"):
-        if library := sys.modules.get(name):
-            kinds.append(library.Series)
-    return isinstance(data, tuple(kinds))
+    series = [class_of(name, "Series") for name in ("pandas", "polars")]
+    return isinstance(data, (pa.Array, pa.ChunkedArray, _core.Array, *series))
 
 
 def _way_out(batch: Any) -> str:
@@ -211,8 +207,7 @@ def is_frame(data: Any) -> bool:
 
 
 def _is_polars_frame(data: Any) -> bool:
-    polars = sys.modules.get("polars")
-    return polars is not None and isinstance(data, polars.DataFrame)
+    return isinstance(data, class_of("polars", "DataFrame"))
 
 
 def readable_for(
@@ -592,10 +587,12 @@ def field_of(structs: Any, at: int) -> Any:
     pa, pc = import_module("pyarrow"), import_module("pyarrow.compute")
     kind = _stored(structs.type.field(at).type)
     has_validity = not (pa.types.is_union(kind) or pa.types.is_run_end_encoded(kind))
-    if has_validity or structs.null_count == 0:
+    if has_validity:
         return pc.struct_field(structs, [at])
     # pyarrow 26 ends the process, or fails. One row that is null stands for all.
     own = structs.field(at)
+    if structs.null_count == 0:
+        return own
     rows = pa.chunked_array([own, pa.nulls(1, own.type)])
     places = pc.if_else(structs.is_null(), len(own), pa.array(range(len(own))))
     return pa.array(_core._take(rows, places.cast("uint64")))

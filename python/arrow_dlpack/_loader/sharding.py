@@ -102,10 +102,16 @@ def _of_torch() -> tuple[int, int]:
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
+def worker_info() -> Any:
+    """What PyTorch tells a worker of its DataLoader; None elsewhere."""
+    # Another thread may be importing it.
+    info = getattr(sys.modules.get("torch.utils.data"), "get_worker_info", None)
+    return None if info is None else info()
+
+
 def share_of(rank: int, world: int) -> Share:
     """That of this process: a worker of PyTorch's DataLoader, or all of its rank."""
-    data: Any = sys.modules.get("torch.utils.data")
-    worker = data.get_worker_info() if data is not None else None
+    worker = worker_info()
     if worker is None:
         return Share(rank, world)
     return Share(rank, world, worker.id, worker.num_workers)

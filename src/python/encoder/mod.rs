@@ -22,6 +22,7 @@ use self::objects::{Cell, PyCells, is_text, mapped, present};
 use super::advice::{is_null, listed};
 use super::args::{Items, TypeArg};
 use super::array::PyArray;
+use super::assemble;
 use super::batches::errors::{not_opened, refused};
 use super::batches::forms::{BatchOptionsArg, into_python};
 use super::describe::{described, type_name};
@@ -423,6 +424,10 @@ fn of_column<'py>(
         let array = PyCells { cells: &cells, place: &place }.array(py, &column.field)?;
         Ok((array, Arc::clone(&column.field)))
     };
+    if let Some(rows) = assemble::named_rows(values, None, &TypeArg::resolve(None)?)? {
+        let (array, field) = rows.into_inner();
+        return column.conformed(&array, &field);
+    }
     if let Some(items) = listed(values)? {
         return of_cells(items);
     }
