@@ -734,7 +734,7 @@ impl<'py> Items<'py> {
 
     /// Each of them; `None` for one that is None.
     fn iter(&self) -> impl Iterator<Item = PyResult<Cell<'py>>> + '_ {
-        (0..self.len()).map(|at| {
+        (0..self.len()).map(move |at| {
             let item = match self {
                 Self::List(list) => list.get_item(at),
                 Self::Tuple(tuple) => tuple.get_item(at),
