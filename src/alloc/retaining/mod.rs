@@ -103,7 +103,7 @@ unsafe impl GlobalAlloc for RetainingAllocator {
         if !kept.is_null() {
             return kept;
         }
-        // SAFETY: it is not empty.
+        // SAFETY: a large layout has pages: it is not empty, as `GlobalAlloc::alloc` asks.
         let block = self.ask_twice(|| unsafe { System.alloc(large) });
         if !block.is_null() {
             // SAFETY: just allocated, and with no other owner.
