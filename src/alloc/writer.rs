@@ -270,20 +270,31 @@ impl Grid<'_> {
         }
         self.begun = self.begun.max(at + W);
         let memory: *mut u8 = self.memory.as_mut_ptr().cast();
-        for next in (0..self.rows).step_by(K) {
-            let first = next.min(self.rows - K);
-            for (row, line) in (first..).zip(&lines(first)).skip(next - first) {
-                let start = memory.wrapping_add(row * self.row + at);
-                // SAFETY: by G2 and what was asserted these are `W` bytes of the memory, which is borrowed mutably:
-                // `row` is one of the rows, as there are `K` from `first` on. What is streamed begins with a cache
-                // line and is one; E1, by `append`, and G4: the grid of `over` streams nothing.
-                unsafe {
-                    if self.is_streamed && W == LINE && start.addr() % LINE == 0 {
-                        stream_line(line.as_ptr().cast(), start.cast());
-                    } else {
-                        ptr::copy_nonoverlapping(line.as_ptr(), start, W);
-                    }
+        let (row_bytes, is_streamed) = (self.row, self.is_streamed);
+        let write = |row: usize, line: &[u8; W]| {
+            let start = memory.wrapping_add(row * row_bytes + at);
+            // SAFETY: by G2 and what was asserted these are `W` bytes of the memory, which is borrowed mutably: `row` is
+            // one of the rows. What is streamed begins with a cache line and is one; E1, by `append`, and G4: the grid
+            // of `over` streams nothing.
+            unsafe {
+                if is_streamed && W == LINE && start.addr() % LINE == 0 {
+                    stream_line(line.as_ptr().cast(), start.cast());
+                } else {
+                    ptr::copy_nonoverlapping(line.as_ptr(), start, W);
                 }
+            }
+        };
+        // Whole groups alone, a loop of a known length: with the last rows in it, a matrix takes a third longer.
+        let whole = self.rows - self.rows % K;
+        for first in (0..whole).step_by(K) {
+            for (index, line) in lines(first).iter().enumerate() {
+                write(first + index, line);
+            }
+        }
+        if whole < self.rows {
+            let first = self.rows - K;
+            for (row, line) in (whole..self.rows).zip(&lines(first)[whole - first..]) {
+                write(row, line);
             }
         }
         self.done = self.done.max(at + W);
