@@ -285,9 +285,8 @@ impl Error {
     /// The message without its hint, for one in another language.
     #[cfg(feature = "pyo3")]
     pub(crate) fn fact(&self) -> String {
-        let mut message = self.to_string();
-        message.truncate(message.len() - self.advice().len());
-        message
+        let (message, advice) = (self.to_string(), self.advice());
+        message.strip_suffix(&advice).unwrap_or(&message).to_owned()
     }
 }
 
