@@ -489,6 +489,35 @@ def test_tensors_of_another_shape_are_refused_with_both_shapes():
         assert encoder({"x": x.transpose(0, 2, 1)})["x"].shape == (2, 3, 2)
 
 
+def test_lists_in_lists_and_tensors_of_one_shape_are_the_same_rows():
+    x = np.arange(24, dtype="int32").reshape(2, 2, 3, 2).transpose(0, 3, 1, 2)
+    lists = lists_of = pa.int32()
+    for size in reversed(x.shape[1:]):
+        lists, lists_of = pa.list_(lists, size), pa.list_(lists_of)
+    columns = {
+        "permuted": pa.array(arrow_dlpack.from_dlpack(x, type="permuted")),
+        "tensors": pa.array(arrow_dlpack.from_dlpack(x)),
+        "lists of one length": pa.array(x.tolist(), lists),
+        "lists": pa.array(x.tolist(), lists_of),
+    }
+    for trained in "permuted", "tensors", "lists of one length":
+        source = pa.table({"x": columns[trained]})
+        encoder = Encoder(columns={"x": Cast("int32", nulls=-1)}, framework="numpy").fit(source)
+        for rows in (x, x.astype("int64"), x.tolist(), *columns.values()):
+            np.testing.assert_array_equal(encoder({"x": rows})["x"], x)
+        null = pa.array([None, x[1].tolist()], lists)
+        expected = np.stack([np.full_like(x[0], -1), x[1]])
+        np.testing.assert_array_equal(encoder({"x": null})["x"], expected)
+        np.testing.assert_array_equal(encoder({"x": null.slice(1)})["x"], x[1:])
+        assert encoder({"x": x[:0]})["x"].shape == (0, 2, 2, 3)
+        with pytest.raises(TypeError, match='column "x": it is'):
+            encoder({"x": x.transpose(0, 3, 1, 2)})
+    within = pa.array([x[0].tolist(), [None, x[0, 1].tolist()]], lists)
+    encoder = Encoder(columns={"x": None}).fit(pa.table({"x": columns["tensors"]}))
+    with pytest.raises(TypeError, match='column "x": it is'):
+        encoder({"x": within})
+
+
 def test_names_of_axes_are_those_of_training_or_none():
     x = np.arange(6.0).reshape(1, 2, 3)
     kind = pa.fixed_shape_tensor(pa.float64(), [2, 3], dim_names=["h", "w"])

@@ -2,22 +2,21 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, UInt64Array, cast::AsArray, make_array};
-use arrow_buffer::ArrowNativeType;
+use arrow_array::{Array, ArrayRef, cast::AsArray, make_array, new_empty_array};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, FieldRef};
-use arrow_select::take::take;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 
+use super::axes::{Axes, flat, nested};
+use crate::Error;
 use crate::arrow_types::item_of;
-use crate::chunks::{check_taken_at, checked, everything, footprint, reserve};
-use crate::extension::{Dimensions, Extension};
+use crate::chunks::{checked, everything, footprint, reserve};
+use crate::extension::Extension;
 use crate::ffi::DLDataType;
 use crate::python::arrow::casts::{self, bytes_of_cast, cast, there_and_back};
 use crate::python::field::type_with_extension;
 use crate::python::preview::preview;
-use crate::{Error, alloc, layout};
 
 /// Why a column is refused.
 pub(super) enum Mismatch {
@@ -86,11 +85,10 @@ fn conformed_cells(array: &ArrayRef, own: &Field, trained: &Field, cell: &str) -
     if *from == DataType::Null || (!array.is_empty() && are_nulls()) {
         return nulls(to, array.len());
     }
+    if let Some((array, own)) = with_axes_of(array, own, trained, cell)? {
+        return conformed_cells(&array, &own, trained, cell);
+    }
     if !is_one_meaning(own, trained) {
-        if let Some(array) = in_order_of(array, own, trained)? {
-            let own = own.clone().with_metadata(trained.metadata().clone());
-            return conformed_cells(&array, &own, trained, cell);
-        }
         return match (Extension::of(own), Extension::of(trained), from, to) {
             (Ok(Some(Extension::Bool8)), Ok(None), _, DataType::Boolean)
             | (Ok(None), Ok(Some(Extension::Bool8)), DataType::Boolean, _) => {
@@ -144,70 +142,46 @@ fn conformed_cells(array: &ArrayRef, own: &Field, trained: &Field, cell: &str) -
     }
 }
 
-/// Rows of tensors whose axes lie in the order of training; `None` unless both are of one shape. A name is a wish of training
-/// that a request need not repeat.
-fn in_order_of(
+/// Rows that are tensors with their axes as in training, and their field: one list of all values, in the order of its axes,
+/// or lists in lists. `None` if they have them so, or have others.
+fn with_axes_of(
     array: &ArrayRef,
     own: &Field,
     trained: &Field,
-) -> Result<Option<ArrayRef>, Mismatch> {
-    let (
-        Ok(Some(Extension::FixedShapeTensor { shape, dimensions })),
-        Ok(Some(Extension::FixedShapeTensor { shape: wanted, dimensions: named })),
-    ) = (Extension::of(own), Extension::of(trained))
-    else {
-        return Ok(None);
-    };
-    let (from, to) = (dimensions.order(shape.len()), named.order(wanted.len()));
-    let names = |dimensions: &Dimensions, order: &[usize]| {
-        let names = dimensions.names.as_ref()?;
-        Some(order.iter().map(|&axis| names[axis].clone()).collect::<Vec<_>>())
-    };
-    let (its, known) = (names(&dimensions, &from), names(&named, &to));
-    if extents(&shape, &from) != extents(&wanted, &to) || (its.is_some() && its != known) {
-        return Ok(None);
-    }
-    if from == to || array.is_empty() {
-        return Ok(Some(Arc::clone(array)));
-    }
-    let (lies, wanted) = (places(&shape, &from)?, places(&wanted, &to)?);
-    let mut of_place = alloc::collect(lies.iter().map(|_| 0))?;
-    for (at, &place) in lies.iter().enumerate() {
-        of_place[place] = at;
-    }
-    let rows = array.as_fixed_size_list();
-    let size = lies.len();
-    let mut which = alloc::reserved(size.saturating_mul(rows.len()))?;
-    for row in 0..rows.len() {
-        let of_row = wanted.iter().map(|&place| row * size + of_place[place]);
-        which.extend(of_row.map(|at| u64::try_from(at).unwrap_or(u64::MAX)));
-    }
-    check_taken_at(rows.values(), &which)?;
-    let items = checked(|| take(rows.values(), &UInt64Array::from(which), None))?;
-    let data = array.to_data().into_builder().child_data(vec![items.to_data()]);
-    Ok(Some(checked(|| Ok(make_array(data.build()?)))?))
-}
-
-/// The extents of the axes that lie in this order.
-pub(super) fn extents(shape: &[i64], order: &[usize]) -> Vec<i64> {
-    order.iter().map(|&axis| shape[axis]).collect()
-}
-
-/// Of each element of a tensor of this shape in memory, whose axes lie in this order, where a row-major one has it.
-pub(super) fn places(shape: &[i64], order: &[usize]) -> Result<Vec<usize>, Error> {
-    let strides = layout::row_major(&extents(shape, order));
-    let mut axes: Vec<(usize, usize)> = vec![(0, 0); shape.len()];
-    for (&axis, &stride) in order.iter().zip(&strides) {
-        axes[axis] = (shape[axis].as_usize(), stride.as_usize());
-    }
-    alloc::collect((0..layout::element_count(shape)?).map(|element| {
-        let (mut place, mut rest) = (0, element);
-        for &(extent, stride) in axes.iter().rev() {
-            place += rest % extent * stride;
-            rest /= extent;
+    cell: &str,
+) -> Result<Option<(ArrayRef, Field)>, Mismatch> {
+    match (Axes::of(own), Axes::of(trained)) {
+        (Some(axes), Some(wanted)) => {
+            if own.metadata() == trained.metadata() || !axes.are_those_of(&wanted) {
+                return Ok(None);
+            }
+            let field = own.clone().with_metadata(trained.metadata().clone());
+            Ok(Some((axes.in_order_of(array, &wanted)?, field)))
         }
-        place
-    }))
+        (Some(axes), None) if is_lists_of_lists(trained) => {
+            let row_major = Axes::row_major(axes.extents());
+            let rows = axes.in_order_of(array, &row_major)?;
+            let array = nested(rows.as_fixed_size_list(), &axes.extents())?;
+            let field = Field::new(own.name(), array.data_type().clone(), true);
+            Ok(Some((array, field)))
+        }
+        (None, Some(wanted)) if is_lists_of_lists(own) => {
+            let row_major = Axes::row_major(wanted.extents());
+            let rows = new_empty_array(trained.data_type());
+            let lists = nested(rows.as_fixed_size_list(), &wanted.extents())?;
+            let lists = Field::new(own.name(), lists.data_type().clone(), true);
+            let array = conformed_cells(array, own, &lists, cell)?;
+            let Some(rows) = flat(array.as_fixed_size_list(), wanted.extents().len())? else {
+                return Ok(None);
+            };
+            Ok(Some((row_major.in_order_of(&rows, &wanted)?, trained.clone())))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn is_lists_of_lists(field: &Field) -> bool {
+    item_of(field.data_type()).is_some_and(|item| item_of(item.data_type()).is_some())
 }
 
 /// The values of a dictionary, or of runs.

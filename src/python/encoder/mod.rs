@@ -1,8 +1,10 @@
 //! What `Encoder` of the Python package calls: rows of a request as what a batch of training is.
 //!
 //! - `conform` makes Arrow columns of a request those of training, `objects` Python's objects, such as those of JSON.
+//! - `axes` has rows that are tensors: the order of their axes, and lists in lists.
 //! - `schema` has the schema of training as texts and numbers, and back.
 
+mod axes;
 mod conform;
 mod objects;
 pub(super) mod schema;

@@ -20,7 +20,8 @@ use pyo3::types::{
 };
 use pyo3::{intern, prelude::*};
 
-use super::conform::{as_stored, extents, places, way_to_bits};
+use super::axes::Axes;
+use super::conform::{as_stored, way_to_bits};
 use crate::extension::Extension;
 use crate::ffi::DLDataType;
 use crate::python::advice::{is_masked, is_null};
@@ -53,7 +54,7 @@ impl<'py> PyCells<'_, 'py> {
                     return Ok(as_stored(&bools, storage)?);
                 }
                 Extension::FixedShapeTensor { shape, dimensions } => {
-                    return self.tensors(py, storage, &shape, &dimensions.order(shape.len()));
+                    return self.tensors(py, storage, &Axes::new(shape, dimensions));
                 }
                 _ => {}
             }
@@ -393,18 +394,10 @@ impl<'py> PyCells<'_, 'py> {
         self.made(storage, self.nulls()?, Vec::new(), vec![values.to_data()])
     }
 
-    /// order: of the axes, which lie in memory in that of the shape.
-    fn tensors(
-        &self,
-        py: Python<'py>,
-        storage: &DataType,
-        shape: &[i64],
-        order: &[usize],
-    ) -> PyResult<ArrayRef> {
-        let places = if order.is_sorted() { None } else { Some(places(shape, order)?) };
+    fn tensors(&self, py: Python<'py>, storage: &DataType, axes: &Axes) -> PyResult<ArrayRef> {
         match storage {
             DataType::FixedSizeList(item, _) => {
-                self.fixed_size(py, storage, item, &extents(shape, order), places.as_deref())
+                self.fixed_size(py, storage, item, &axes.extents(), axes.places()?.as_deref())
             }
             other => Err(PyTypeError::new_err(format!("tensors are not stored as {other}"))),
         }
