@@ -15,7 +15,7 @@ from .categories import coder_of, is_uuid
 from .columns import AsArrow, Cast, Categories, Columns, Form, Wish, fills_nulls, flag
 from .options import ENCODED, LoaderOptions
 from .readers import reached, reader_of, request_of
-from .schema import Query, settled_type
+from .schema import Query, anew, differ, type_of_all
 from .source import Source
 from .written import read, written
 
@@ -35,7 +35,8 @@ class Encoder:
 
     - A column has its type of training, or one of the same values: integers of another width and
       integers as floats and decimals where each is exact, narrower floats, texts of another layout,
-      times of another unit where exact, tensors whose axes lie in another order, nulls. Floats that
+      times of another unit where exact, tensors whose axes lie in another order or are lists in
+      lists, nulls. Floats that
       would be rounded are refused. Of bfloat16 and narrower floats, of which Arrow has the bits, a
       column is a tensor of that dtype, or what ``from_dlpack(tensor, type="opaque")`` makes of it.
     - A number of Python's is an integer where it is whole, and a float where it is exact; a float
@@ -290,11 +291,19 @@ def check_trained(source: Source, options: LoaderOptions, schema: _core.Field) -
 
     schema: that of the encoder.
     """
-    own = _read_schema(source, options)
+    own, query = _read_schema(source, options), options.query
     for field in import_module("pyarrow").schema(schema):
-        if field.name in own.names:
-            parts = ("the encoder", field), ("the source", own.field(field.name))
-            settled_type(field.name, parts, options.query, source.way)
+        name = field.name
+        if name not in own.names or name in query.categories:
+            continue
+        parts, dtype = (
+            (("the encoder", field), ("the source", own.field(name))),
+            query.dtype_of(name),
+        )
+        kinds = [part.type for _, part in parts]
+        if type_of_all(kinds, dtype) is None:
+            way_out = anew(name, *kinds) or source.way
+            raise TypeError(f"{differ(name, parts, dtype)}: {way_out}")
 
 
 def _as_held(name: str, wish: Categories, schema: Any) -> list[Any]:
