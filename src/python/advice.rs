@@ -108,6 +108,8 @@ enum Made {
     /// Values of which pyarrow makes an array.
     Of(Cow<'static, str>),
     Array(Cow<'static, str>),
+    /// `from_dlpack` makes it of a tensor.
+    OfTensor,
 }
 
 impl Made {
@@ -115,6 +117,19 @@ impl Made {
         match self {
             Self::Of(values) => format!("pyarrow.array({values})").into(),
             Self::Array(array) => array.as_ref().into(),
+            Self::OfTensor => "from_dlpack(x)".into(),
+        }
+    }
+
+    /// How to make a table of it.
+    fn table(&self) -> String {
+        match self {
+            Self::Of(column) | Self::Array(column) => {
+                format!("pyarrow.table({{\"x\": {column}}}) makes a table of values")
+            }
+            Self::OfTensor => {
+                "arrow_dlpack.record_batch({\"x\": x}) makes a table of it".to_owned()
+            }
         }
     }
 }
@@ -161,16 +176,12 @@ impl fmt::Display for WayOut {
 
 type Found = PyResult<Option<WayOut>>;
 
-/// How to make Arrow data of an object that is none: what the error of `Array` says, and of values what makes a column of them.
+/// How to make a table of an object that is no Arrow data: of values, one of a column.
 #[pyfunction]
 #[pyo3(signature = (data, /))]
-pub(super) fn _way_to_arrow(
-    data: &Bound<'_, PyAny>,
-) -> Option<(Cow<'static, str>, Option<Cow<'static, str>>)> {
-    Expected::Arrow.way_out(data).map(|WayOut { words, made }| {
-        let column = made.map(|(Made::Of(column) | Made::Array(column))| column);
-        (words, column)
-    })
+pub(super) fn _way_to_table(data: &Bound<'_, PyAny>) -> Option<Cow<'static, str>> {
+    let WayOut { words, made } = Expected::Arrow.way_out(data)?;
+    made.as_ref().map_or(Some(words), |made| Some(made.table().into()))
 }
 
 /// How to make a tensor of it.
@@ -774,7 +785,7 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
             words: "it is a tensor already: asdlpack(x) and Tensor.from_dlpack(x) make a Tensor of it, from_dlpack(x) \
                     an Array"
                 .into(),
-            made: Some(Made::Array("from_dlpack(x)".into())),
+            made: Some(Made::OfTensor),
         }));
     }
     if is_path(object)? {

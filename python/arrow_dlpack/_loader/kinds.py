@@ -361,7 +361,7 @@ def check(data: Any, who: str) -> None:
 
 def _way_out(data: Any) -> str:
     """How to make a source of it: what is known of batches, and of Arrow data in general."""
-    of_arrow = "" if _is_arrow(data) else _way_to_table(data)
+    of_arrow = "" if _is_arrow(data) else _core._way_to_table(data) or ""
     pairs = [data] if isinstance(data, tuple) else data if isinstance(data, list) else []
     if pairs and all(map(_is_weighed, pairs)):
         return ": Mix(x) reads several sources, of (source, weight) pairs"
@@ -424,14 +424,6 @@ def _is_told_path(value: Any) -> bool:
     """Whether a value of a dict is no text of a row."""
     is_text = isinstance(value, str)
     return _is_one_path(value) and (not is_text or bool(os.path.splitext(value)[1]) or "/" in value)
-
-
-def _way_to_table(data: Any) -> str:
-    """How to make a table of what is no Arrow data: of values one of a column."""
-    words, column = _core._way_to_arrow(data) or ("", None)
-    if column == "from_dlpack(x)":
-        return 'arrow_dlpack.record_batch({"x": x}) makes a table of it'
-    return words if column is None else f'pyarrow.table({{"x": {column}}}) makes a table of values'
 
 
 def _is_weighed(pair: Any) -> bool:
