@@ -30,6 +30,7 @@ __all__ = [
     "Plan",
     "Ragged",
     "Step",
+    "StreamError",
     "Tensor",
     "UnsupportedError",
     "_Batches",
@@ -58,7 +59,7 @@ __all__ = [
     "_take",
     "_unpickle_array",
     "_unpickle_tensor",
-    "_way_to_arrow",
+    "_way_to_table",
     "_words",
     "asdlpack",
     "explain",
@@ -78,6 +79,9 @@ class MissingProtocolError(TypeError, AttributeError):
 
 class UnsupportedError(BufferError, TypeError):
     """This data has no form on the other side as it was asked for: its type, its rank or its nulls are refused. The message names the keyword or the function that helps, if there is one."""
+
+class StreamError(ValueError):
+    """The source of an Arrow stream failed while it was read: the message is what it said."""
 
 @disjoint_base
 class Array:
@@ -913,7 +917,7 @@ def _is_read_once(source: Any, /) -> bool: ...
 def _recorded_stream(source: Any, /) -> CapsuleType | None: ...
 def _stop_batches() -> None: ...
 def _take(table: Any, positions: Any) -> Array: ...
-def _way_to_arrow(data: Any, /) -> tuple[str, str | None] | None: ...
+def _way_to_table(data: Any, /) -> str | None: ...
 def _check_names(names: list[str], wanted: list[str], /) -> None: ...
 def _index_columns(names: list[str], metadata: bytes, /) -> list[int]: ...
 

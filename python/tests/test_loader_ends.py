@@ -1,6 +1,7 @@
 """How epochs of a `Loader` end: by an exception of Python code, early, by Ctrl-C."""
 
 import gc
+import pickle
 import signal
 import threading
 import time
@@ -18,6 +19,7 @@ from arrow_dlpack import (
     Categories,
     Loader,
     Mix,
+    StreamError,
     iter_batches,
     to_tensor_dict,
 )
@@ -65,8 +67,10 @@ def test_so_does_that_of_an_encoded_value_and_of_iter_batches():
 
 def test_of_a_reader_of_pyarrow_an_exception_keeps_its_type_and_message_as_words():
     source = pa.RecordBatchReader.from_batches(BATCH.schema, failing(KeyError("k")))
-    with pytest.raises(ValueError, match="the Arrow stream failed") as raised:
+    with pytest.raises(StreamError, match="the Arrow stream failed") as raised:
         list(Loader(source, columns=["x"]))
+    assert isinstance(raised.value, ValueError)
+    assert pickle.loads(pickle.dumps(raised.value)).args == raised.value.args
     assert str(raised.value) == "the Arrow stream failed: KeyError: 'k'"
     assert "in failing" in raised.value.__notes__[0]
 

@@ -12,7 +12,7 @@ use pyo3::exceptions::{
 };
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{IntoPyDict, PyType};
+use pyo3::types::{IntoPyDict, PyTuple, PyType};
 
 use crate::ErrorKind;
 use crate::arrow_types::{is_ragged, is_variable_list, item_of};
@@ -27,7 +27,7 @@ pub(super) fn unsupported_error(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     let bases = [py.get_type::<PyBufferError>(), py.get_type::<PyTypeError>()];
     let doc = "This data has no form on the other side as it was asked for: its type, its rank or its \
                nulls are refused. The message names the keyword or the function that helps, if there is one.";
-    exception(&CLASS, "UnsupportedError", bases, doc)
+    exception(&CLASS, "UnsupportedError", &bases, doc)
 }
 
 /// `MissingProtocolError(TypeError, AttributeError)`: an object that is no tensor. The array API's `from_dlpack` raises an
@@ -37,21 +37,28 @@ pub(super) fn missing_protocol_error(py: Python<'_>) -> PyResult<Bound<'_, PyTyp
     let bases = [py.get_type::<PyTypeError>(), py.get_type::<PyAttributeError>()];
     let doc = "This object is no tensor: it has no __dlpack__, and is no DLPack capsule. The message names what makes \
                one of it, if that is known.";
-    exception(&CLASS, "MissingProtocolError", bases, doc)
+    exception(&CLASS, "MissingProtocolError", &bases, doc)
 }
 
-/// A class of exceptions with two bases, made once.
+/// `StreamError(ValueError)`: what an Arrow stream says of its failure.
+pub(super) fn stream_error(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let doc =
+        "The source of an Arrow stream failed while it was read: the message is what it said.";
+    exception(&CLASS, "StreamError", &[py.get_type::<PyValueError>()], doc)
+}
+
+/// A class of exceptions with these bases, made once.
 fn exception<'py>(
     class: &'static PyOnceLock<Py<PyType>>,
     name: &str,
-    bases: [Bound<'py, PyType>; 2],
+    bases: &[Bound<'py, PyType>],
     doc: &str,
 ) -> PyResult<Bound<'py, PyType>> {
-    let [first, second] = bases;
-    let py = first.py();
+    let py = bases[0].py();
     let class = class.get_or_try_init(py, || {
         let namespace = [("__module__", "arrow_dlpack"), ("__doc__", doc)].into_py_dict(py)?;
-        let class = py.get_type::<PyType>().call1((name, (first, second), namespace))?;
+        let class = py.get_type::<PyType>().call1((name, PyTuple::new(py, bases)?, namespace))?;
         PyResult::Ok(class.cast_into::<PyType>()?.unbind())
     })?;
     Ok(class.bind(py).clone())
@@ -745,7 +752,7 @@ pub(super) fn placed(py: Python<'_>, place: &str, error: PyErr) -> PyErr {
         py.get_type::<PyTypeError>(),
         py.get_type::<PyValueError>(),
     ];
-    let ours = [unsupported_error(py), missing_protocol_error(py)];
+    let ours = [unsupported_error(py), missing_protocol_error(py), stream_error(py)];
     let is_ours = ours.iter().flatten().any(|ours| ours.is(&class));
     if !is_ours && !is_of_words.iter().any(|known| known.is(&class)) {
         return error;
@@ -767,6 +774,11 @@ pub(super) fn unsupported(message: String) -> PyErr {
 /// A `MissingProtocolError` with this message.
 pub(super) fn missing_protocol(message: String) -> PyErr {
     Python::attach(|py| of_class(missing_protocol_error(py), message))
+}
+
+/// A `StreamError` with this message.
+pub(super) fn stream_failed(message: String) -> PyErr {
+    Python::attach(|py| of_class(stream_error(py), message))
 }
 
 fn of_class(class: PyResult<Bound<'_, PyType>>, message: String) -> PyErr {

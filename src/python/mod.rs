@@ -136,7 +136,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(asdlpack::asdlpack, module)?)?;
     module.add_class::<batches::PyBatches>()?;
     module.add_class::<encoder::PyEncoder>()?;
-    module.add_function(wrap_pyfunction!(advice::_way_to_arrow, module)?)?;
+    module.add_function(wrap_pyfunction!(advice::_way_to_table, module)?)?;
     module.add_function(wrap_pyfunction!(encoder::_words, module)?)?;
     module.add_function(wrap_pyfunction!(encoder::schema::_members, module)?)?;
     module.add_function(wrap_pyfunction!(encoder::schema::_schema_of, module)?)?;
@@ -162,5 +162,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(functions::_live, module)?)?;
     module.add_function(wrap_pyfunction!(dtype::_dtype_name, module)?)?;
     module.add("MissingProtocolError", errors::missing_protocol_error(module.py())?)?;
+    module.add("StreamError", errors::stream_error(module.py())?)?;
     module.add("UnsupportedError", errors::unsupported_error(module.py())?)
 }

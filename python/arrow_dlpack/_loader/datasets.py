@@ -814,7 +814,7 @@ def way_of_files(form: str, has_keys: bool) -> str:
 def is_of_reading(error: Exception) -> bool:
     """Whether it comes from the data, rather than from what is made of it."""
     of_pyarrow = type(error).__module__.startswith("pyarrow")
-    return of_pyarrow or isinstance(error, OSError) or str(error).startswith("the Arrow stream")
+    return of_pyarrow or isinstance(error, (OSError, _core.StreamError))
 
 
 def _is_never_cast(one: Any, other: Any) -> bool:

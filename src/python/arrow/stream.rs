@@ -10,7 +10,7 @@ use arrow_schema::FieldRef;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::{intern, prelude::*};
 
-use super::super::{read_once::Reading, runtime::Interrupt};
+use super::super::{errors::stream_failed, read_once::Reading, runtime::Interrupt};
 use super::select::{Pick, field_of, wanted_of};
 use super::structs::{ArrowArray, ArrowArrayStream, Failure, Structure};
 use super::validate::TypedArray;
@@ -134,12 +134,12 @@ fn words_of(Failure { code, words }: Failure<'_>) -> String {
 fn raised(words: String) -> PyErr {
     const PYTHON: &str = ". Detail: Python exception: ";
     let Some((said, traceback)) = words.split_once(PYTHON) else {
-        return PyValueError::new_err(words);
+        return stream_failed(words);
     };
     let first = traceback.split(PYTHON).next().unwrap_or(traceback);
     let message = message_of(said, first);
     let is_interrupt = message == "KeyboardInterrupt";
-    let of = if is_interrupt { PyKeyboardInterrupt::new_err } else { PyValueError::new_err };
+    let of = if is_interrupt { PyKeyboardInterrupt::new_err } else { stream_failed };
     let error = of(format!("{FAILED}{message}"));
     // Without the note, as where the interpreter is ending, the exception is as good.
     let _noted = Python::try_attach(|py| {
