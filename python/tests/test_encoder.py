@@ -489,6 +489,15 @@ def test_tensors_of_another_shape_are_refused_with_both_shapes():
         assert encoder({"x": x.transpose(0, 2, 1)})["x"].shape == (2, 3, 2)
 
 
+def test_a_float_for_a_decimal_is_refused_with_what_reads_decimals():
+    table = pa.table({"x": pa.array([Decimal("1.5")])})
+    encoder = Encoder(columns={"x": Cast("float64")}, framework="numpy").fit(table)
+    text = '[{"x": 1.5}]'
+    with pytest.raises(TypeError, match=r"json.loads\(text, parse_float=decimal.Decimal\)"):
+        encoder(json.loads(text))
+    assert encoder(json.loads(text, parse_float=Decimal))["x"].tolist() == [1.5]
+
+
 def test_lists_in_lists_and_tensors_of_one_shape_are_the_same_rows():
     x = np.arange(24, dtype="int32").reshape(2, 2, 3, 2).transpose(0, 3, 1, 2)
     lists = lists_of = pa.int32()
@@ -1284,8 +1293,12 @@ def test_a_loader_holds_its_source_to_the_types_of_an_encoder(trained, other):
     table = pa.table({"t": pa.array([], trained)})
     encoder = Encoder(columns={"t": Cast("float64")}, physical=True).fit(table)
     source = pa.table({"t": pa.array([], other)})
-    with pytest.raises(TypeError, match='column "t" is .* in the encoder and .* in the source'):
+    with pytest.raises(
+        TypeError, match='column "t" is .* in the encoder and .* in the source'
+    ) as told:
         iter(Loader(source, encoder=encoder))
+    assert "casts one of them" in str(told.value)
+    assert "columns=" not in str(told.value)
     iter(Loader(table, encoder=encoder)).close()
 
 

@@ -36,9 +36,9 @@ class Encoder:
     - A column has its type of training, or one of the same values: integers of another width and
       integers as floats and decimals where each is exact, narrower floats, texts of another layout,
       times of another unit where exact, tensors whose axes lie in another order or are lists in
-      lists, nulls. Floats that
-      would be rounded are refused. Of bfloat16 and narrower floats, of which Arrow has the bits, a
-      column is a tensor of that dtype, or what ``from_dlpack(tensor, type="opaque")`` makes of it.
+      lists, nulls. Floats that would be rounded are refused. Of bfloat16 and narrower floats, of
+      which Arrow has the bits, a column is a tensor of that dtype, or what
+      ``from_dlpack(tensor, type="opaque")`` makes of it.
     - A number of Python's is an integer where it is whole, and a float where it is exact; a float
       is rounded to a narrower one, and refused if it becomes infinite. No boolean is a number, and
       no text is a number or a time.

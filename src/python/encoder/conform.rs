@@ -295,10 +295,6 @@ fn is_widened_float(from: &DataType, to: &DataType) -> bool {
 /// be rounded are none: a service would run until the first of them.
 fn is_one_kind(from: &DataType, to: &DataType) -> bool {
     use DataType::{Date32, Date64, Duration, FixedSizeBinary, Time32, Time64, Timestamp};
-    let is_decimal = |of: &DataType| {
-        use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
-        matches!(of, Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..))
-    };
     match (from, to) {
         // An instant is one in every zone.
         (Timestamp(_, own), Timestamp(_, zone)) => own.is_some() == zone.is_some(),
@@ -307,8 +303,8 @@ fn is_one_kind(from: &DataType, to: &DataType) -> bool {
         | (Date32 | Date64, Date32 | Date64) => true,
         (FixedSizeBinary(_), FixedSizeBinary(_)) => false,
         _ if from.is_floating() => to.is_integer(),
-        _ if from.is_integer() => to.is_integer() || to.is_floating() || is_decimal(to),
-        _ if is_decimal(from) => is_decimal(to),
+        _ if from.is_integer() => to.is_integer() || to.is_floating() || to.is_decimal(),
+        _ if from.is_decimal() => to.is_decimal(),
         _ => (from.is_string() && to.is_string()) || (from.is_binary() && to.is_binary()),
     }
 }

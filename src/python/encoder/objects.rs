@@ -286,7 +286,13 @@ impl<'py> PyCells<'_, 'py> {
             Misread::Type => {
                 // What pandas has for a null among objects.
                 let is_nan = cell.extract::<f64>().is_ok_and(f64::is_nan);
-                let hint = if is_nan { ": None is a null" } else { "" };
+                let hint = match storage {
+                    _ if is_nan => ": None is a null",
+                    _ if storage.is_decimal() && cell.is_instance_of::<PyFloat>() => {
+                        ": decimal.Decimal(str(x)) is one, and json.loads(text, parse_float=decimal.Decimal) reads them"
+                    }
+                    _ => "",
+                };
                 PyTypeError::new_err(format!(
                     "{place}{value}, of type {}, is no value of {storage}, which training has{hint}",
                     type_name(cell)
