@@ -807,6 +807,12 @@ def test_a_file_that_is_replaced_while_an_epoch_reads_it_is_told(of, options, is
 IN_MEMORY = ds.dataset(pa.table({"x": [1], "y": [9]}))
 
 
+def below(*folder):
+    """The file system of a folder of this machine, or of another file system."""
+    system, path = folder if len(folder) == 2 else (pa.fs.LocalFileSystem(), str(folder[0]))
+    return pa.fs.SubTreeFileSystem(path, system)
+
+
 @pytest.mark.parametrize(
     "of",
     [
@@ -815,8 +821,14 @@ IN_MEMORY = ds.dataset(pa.table({"x": [1], "y": [9]}))
         lambda path: ds.dataset([ds.dataset(path), IN_MEMORY]),
         lambda path: Mix([(ds.dataset(path), 1)]),
         lambda path: list(ds.dataset(path).get_fragments()),
+        lambda path: ds.dataset(path.name, filesystem=below(path.parent)),
+        lambda path: list(
+            ds.dataset(
+                path.name, filesystem=below(below(path.parents[1]), path.parent.name)
+            ).get_fragments()
+        ),
     ],
-    ids=["dataset", "filtered", "union", "mix", "fragments"],
+    ids=["dataset", "filtered", "union", "mix", "fragments", "below", "fragments below"],
 )
 @pytest.mark.parametrize(
     "options",

@@ -26,7 +26,7 @@ from .identity import (
 )
 from .known import is_of_pyarrow
 from .parallel import side_by_side
-from .paths import is_told, of_key, of_no_bytes, stamp_of, unread
+from .paths import is_told, local_path, of_key, of_no_bytes, stamp_of, unread
 from .readers import (
     Made,
     has_coded_views,
@@ -107,8 +107,8 @@ class Dataset(Source):
     def _local(self) -> Iterable[str]:
         """The local files whose footers pyarrow keeps: those of other formats are read anew."""
         for one in _file_datasets(self._unfiltered):
-            if one.format.default_extname == "parquet" and _is_local(one.filesystem):
-                yield from one.files
+            if one.format.default_extname == "parquet":
+                yield from _local_paths(one.files, one.filesystem)
 
     def _kept(self) -> Collection[str]:
         """The files among them by whose footers an epoch reads."""
@@ -215,8 +215,9 @@ class Dataset(Source):
         kept = self._kept()
 
         def look(fragment: Any) -> None:
-            path = getattr(fragment, "path", "")
-            self._check_kept([path] if path in kept else [])
+            paths = [getattr(fragment, "path", "")]
+            places = _local_paths(paths, getattr(fragment, "filesystem", None))
+            self._check_kept(place for place in places if place in kept)
 
         # The types of files that were named hold all that is in them: their schema is empty here.
         return _finite.checked(scanner, self._dataset.schema, where, look if kept else None)
@@ -513,7 +514,7 @@ class Files(Dataset):
 
     def _local(self) -> Iterable[str]:
         # Over a network it would take as long as to read them again.
-        return [path for path, _ in self._named] if _is_local(self._system) else []
+        return _local_paths([path for path, _ in self._named], self._system)
 
     def _kept(self) -> Collection[str]:
         return self._stamped if self._format.default_extname == "parquet" else ()
@@ -777,8 +778,9 @@ def _dataset_of_plain(dataset: Any, schema: Any) -> Any:
     return pa.dataset(without_views(dataset.to_table()))
 
 
-def _is_local(system: Any) -> bool:
-    return getattr(system, "type_name", None) == "local"
+def _local_paths(paths: Iterable[str], system: Any) -> list[str]:
+    """Where these files lie on this machine; none if they are elsewhere."""
+    return [place for path in paths if (place := local_path(path, system)) is not None]
 
 
 def _is_of_files(dataset: Any) -> bool:

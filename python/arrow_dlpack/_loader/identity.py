@@ -16,7 +16,7 @@ from typing import Any
 
 from . import filters as _filters
 from .parallel import side_by_side
-from .paths import stamp_of
+from .paths import local_path, stamp_of
 from .readers import heads, reached, reader_of
 from .row_groups import are_parquet, counted_rows, rows_of
 from .schema import Query, alike, features_of, selected
@@ -354,11 +354,12 @@ def is_known(told: Any) -> bool:
 def stamps_of(fragments: Iterable[Any]) -> dict[str, Any]:
     """What tells local files from others in their places, but for those that have footers."""
     return {
-        fragment.path: stamp_of(fragment.path)
+        path: stamp_of(path)
         for fragment in fragments
-        if getattr(getattr(fragment, "filesystem", None), "type_name", None) == "local"
         # Not are_parquet(), which reads the footers.
-        and getattr(getattr(fragment, "format", None), "default_extname", None) != "parquet"
+        if getattr(getattr(fragment, "format", None), "default_extname", None) != "parquet"
+        and (system := getattr(fragment, "filesystem", None)) is not None
+        and (path := local_path(fragment.path, system)) is not None
     }
 
 
