@@ -2295,3 +2295,8 @@ def test_a_word_that_would_be_infinite_is_one_that_the_column_cannot_hold(kind, 
         Loader(table, columns={"x": Categories([word, 1.0])})
     (batch,) = Loader(table, columns={"x": Categories([np.inf, 1.0])})
     assert batch["x"].tolist() == [0, 1]
+
+
+def test_parts_of_other_types_keep_their_rows_where_no_column_is_read():
+    parts = [pa.table({"x": [1, 2]}), pa.table({"x": ["a"]})]
+    assert len(list(Loader(parts, columns=[], batch_size=1))) == 3

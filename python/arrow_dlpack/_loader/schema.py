@@ -690,6 +690,8 @@ def fitted(batch: Any, schema: Any, query: Query = ALL) -> Any:
     """
     if batch.schema.equals(schema):
         return batch
+    if not schema.names:
+        return batch.select([])  # which has its rows
     pa = import_module("pyarrow")
     columns = []
     for own in schema:
