@@ -366,6 +366,11 @@ def test_lists_of_lists_and_structs_of_any_length_lead_to_flattening():
         ([[{"a": 1}], [{"a": 1}, {"a": 2}]], "are structs: flatten one level first"),
     ]:
         assert words in refusal(UnsupportedError, to_tensor, pa.array(rows))
+    x = pa.array([[[1, 2]] * 3])
+    for call in to_tensor, lambda x: list(Loader(pa.table({"x": x}))):
+        way = "x.cast(pyarrow.list_(pyarrow.list_(pyarrow.int64(), 2), 3))"
+        assert way in refusal(UnsupportedError, call, x)
+    assert to_tensor(eval(way)).shape == (1, 3, 2)
     assert "use ragged" in refusal(UnsupportedError, to_tensor, pa.array([[1], [2, 3]]))
     nulls = pa.table({"x": pa.array([[None]], pa.list_(pa.null()))})
     words = refusal(UnsupportedError, Loader, nulls, columns=["x"])

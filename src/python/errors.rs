@@ -566,7 +566,11 @@ fn decoded(column: Option<&str>) -> String {
 fn flattening(hint: Hint) -> String {
     let (why, then) = match hint {
         Hint::FlattenStructs => ("the rows' items are structs: ", ", for a table of them"),
-        Hint::FlattenLists => ("the rows' items are lists themselves: ", ""),
+        Hint::FlattenLists => (
+            "the rows' items are lists themselves: ",
+            ", or cast lists of one length to their type, as x.cast(pyarrow.list_(pyarrow.list_(pyarrow.int64(), 2), 3)) \
+             does for rows of shape (3, 2)",
+        ),
         Hint::FlattenTexts => {
             ("as items of lists such values have none: ", ", and use ragged of that")
         }
