@@ -233,13 +233,14 @@ fn leaf(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, Error> {
     if stored == wanted {
         return Ok(Arc::clone(array));
     }
-    there_and_back(array, wanted).map_err(|error| match of_zone(stored, wanted) {
-        Some(way_out) => Error::InvalidArray(way_out.to_owned()),
-        None => error,
-    })
+    match of_zone(stored, wanted) {
+        Some(way_out) => Err(Error::InvalidArray(way_out.to_owned())),
+        None => there_and_back(array, wanted),
+    }
 }
 
-/// Why times of a zone are no other values, and back: arrow's casts know offsets, and no names of zones.
+/// Why times of a zone are no other values, and back. Which zones arrow's casts know depends on the features that it was
+/// built with.
 fn of_zone(stored: &DataType, wanted: &DataType) -> Option<&'static str> {
     use DataType::{Date32, Date64, Time32, Time64, Timestamp};
     let is_day_or_text =
