@@ -18,8 +18,9 @@ rm -rf $path && mkdir -p $path
 cp -r python/arrow_dlpack $path
 cp target/coverage/debug/lib_core.so $path/arrow_dlpack/_core.abi3.so
 cp target/coverage/debug/libextension.so $path/extension.abi3.so
-LEFT_OUT=paddle,tensorflow PYTHONPATH=$PWD/$path pytest --config-file python/pyproject.toml \
-    --numprocesses 2 --dist loadfile python/tests
+# Such a build is too slow to end a long chunk within a second.
+LEFT_OUT=paddle,tensorflow,lance,deltalake,moto PYTHONPATH=$PWD/$path pytest --config-file python/pyproject.toml \
+    --numprocesses 2 --dist loadfile -k "not test_ctrl_c_ends_a_long_chunk" python/tests
 
 cargo llvm-cov report --lcov --output-path target/coverage/lcov.info
 python .ci/coverage.py target/coverage/lcov.info
