@@ -1,4 +1,4 @@
-//! Sets a Python exception aside while memory is released.
+//! What memory needs of the interpreter when other code releases it.
 //!
 //! CPython drops a call's arguments after the call has raised. If one of them owns foreign memory, its deleter runs
 //! then, and if that is Python code, the pending exception makes it fail, or it clears the exception. Code that
@@ -8,7 +8,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::{mem, ptr, sync::OnceLock};
 
-use pyo3::ffi;
+use pyo3::{Python, ffi};
 
 /// A pending exception, which is restored on the same thread when this is dropped.
 pub(crate) struct PendingException([*mut ffi::PyObject; 3]);
@@ -52,6 +52,29 @@ impl Drop for PendingException {
             }
         }
     }
+}
+
+/// Attaches this thread for work that any code calls; `None` where there is no interpreter.
+///
+/// PyO3 counts its own calls, and takes a thread for attached below one of them. Code of others that such a call runs may have
+/// detached it, as PyTorch and pyarrow do while they release memory.
+pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
+    struct Ensured(ffi::PyGILState_STATE);
+
+    impl Drop for Ensured {
+        fn drop(&mut self) {
+            // SAFETY: on the same thread, for the state that was ensured.
+            unsafe { ffi::PyGILState_Release(self.0) };
+        }
+    }
+
+    // SAFETY: it may be called on any thread at any time.
+    if unsafe { ffi::Py_IsInitialized() } == 0 {
+        return None;
+    }
+    // SAFETY: there is an interpreter.
+    let _ensured = (!is_attached()).then(|| Ensured(unsafe { ffi::PyGILState_Ensure() }));
+    Python::try_attach(work)
 }
 
 /// Whether this thread is attached to Python. Attaching in order to find out could deadlock with a thread that waits

@@ -264,3 +264,57 @@ def test_a_subclass_hands_out_what_it_says():
     assert memoryview(to_tensor(Doubled(numbers))).tolist() == [2, 4]
     assert pa.array(Array(Same(numbers))).to_pylist() == [1, 2]
     assert type(Same(Same(numbers))) is Same
+
+
+#: What other libraries let go of without the GIL, below a call of ours.
+BELOW = {
+    "the owner of an array is a tensor of PyTorch's": """
+import torch
+array = from_dlpack(torch.from_dlpack(asdlpack(owner)))
+del array
+""",
+    "a request": """
+import torch
+encoder = Encoder(columns={"x": None}).fit(pa.table({"x": [1.0]}))
+answer = encoder({"x": torch.from_dlpack(asdlpack(memoryview(owner).cast("d")))})
+del answer
+""",
+    "in a generator that a Loader reads": """
+import torch
+def part(index, count):
+    for _ in range(3):
+        tensor = torch.from_dlpack(asdlpack(owner))
+        del tensor
+        yield pa.table({"x": [1.0]})
+assert len(list(Loader(part, batch_size=1))) == 3
+""",
+    "by a reader of pyarrow's": """
+def part(index, count):
+    reader = pa.table({"x": pa.array(from_dlpack(asdlpack(owner)))}).to_reader()
+    for batch in reader:
+        del batch
+    del reader
+    yield pa.table({"x": [1.0]})
+assert len(list(Loader(part, batch_size=1))) == 1
+""",
+}
+
+
+@pytest.mark.parametrize("code", BELOW.values(), ids=BELOW)
+def test_memory_of_python_is_let_go_of_by_code_that_has_detached(code):
+    if "import torch" in code:
+        pytest.importorskip("torch")
+    code = f"""
+import pyarrow as pa
+from arrow_dlpack import Encoder, Loader, asdlpack, from_dlpack
+owner = bytearray(8)
+{code}
+owner.append(1)  # which it refuses as long as its memory is lent
+"""
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

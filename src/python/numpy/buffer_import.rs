@@ -19,7 +19,8 @@ use pyo3::{exceptions::PyBufferError, prelude::*};
 
 use super::item;
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
-use crate::{Error, ManagedTensor, layout, pending::PendingException, tensor::Description};
+use crate::pending::{PendingException, attached};
+use crate::{Error, ManagedTensor, layout, tensor::Description};
 
 /// `PyBUF_MAX_NDIM`, and NumPy's limit.
 pub(in crate::python) const MAX_NDIM: usize = 64;
@@ -40,7 +41,7 @@ impl Drop for PyMemoryOwner {
     fn drop(&mut self) {
         // Without an interpreter nothing can be given back. A `Py` that is dropped on a detached thread
         // would wait for the next thread that attaches, whenever that will be.
-        Python::try_attach(|_| {
+        attached(|_| {
             // SAFETY: attached until both are gone. Releasing may run Python code, and a deleter may
             // be called with an exception in flight.
             let _pending = unsafe { PendingException::set_aside_attached() };
