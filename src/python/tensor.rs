@@ -7,6 +7,7 @@ use arrow_schema::FieldRef;
 use pyo3::prelude::*;
 
 use super::{dlpack::exchange::BorrowedTensor, lent_tensor::LentTensor};
+use crate::pending::attached;
 use crate::tensor::{Index, release_foreign};
 use crate::{Error, ManagedTensor, chunks::Meaning};
 
@@ -48,7 +49,10 @@ pub(super) struct Producer(pub(super) Option<Py<PyAny>>);
 impl Drop for Producer {
     fn drop(&mut self) {
         if let Some(producer) = self.0.take() {
-            release_foreign(move || drop(producer));
+            // Postponed, it may run where the thread is detached.
+            release_foreign(move || {
+                attached(move |_| drop(producer));
+            });
         }
     }
 }
