@@ -595,6 +595,23 @@ def test_a_null_in_place_of_a_dict_is_null_in_its_fields(null):
         assert encoder(rows)["m.s"].tolist() == [-1, 2]
 
 
+def test_a_column_of_nulls_has_nulls_in_the_fields_of_any_struct():
+    table = pa.table({"m": [{"s": {"t": 1}}]})
+    encoder = Encoder(columns=["m.s.t"], nulls=-1, framework="numpy").fit(table)
+    nulls = pa.table({"m": pa.nulls(2)})
+    within = pa.table({"m": pa.StructArray.from_arrays([pa.nulls(2)], ["s"])})
+    for rows in nulls, {"m": nulls["m"]}, pl.from_arrow(nulls), within, {"m": within["m"]}:
+        assert encoder(rows)["m.s.t"].tolist() == [-1, -1]
+    assert encoder(pd.DataFrame({"m": [None, None]}))["m.s.t"].tolist() == [-1, -1]
+
+
+def test_none_is_what_stands_for_a_null_among_integers():
+    encoder = Encoder(columns=["n"], nulls=-1, framework="numpy").fit(pa.table({"n": [1, None]}))
+    with pytest.raises(ValueError, match='row 0, column "n": nan is no .*: None is a null'):
+        encoder([{"n": float("nan")}])
+    assert encoder([{"n": None}])["n"].tolist() == [-1]
+
+
 def test_what_numpy_masks_is_null():
     table = pa.table({"x": [1.0, 2.0], "n": [1, 2], "l": [[1.0], [2.0]]})
     wishes = {"x": Cast("float32", nulls=-1), "n": Cast("int64", nulls=-1), "l": Pad(0, nulls=-1)}

@@ -2,7 +2,7 @@
 //! abort the process.
 //!
 //! A probe allocates and frees: 18 ns for a megabyte, 4 to 6 µs for 64 MB or more, whose copy takes milliseconds. Zeros,
-//! for writes in any order, cost nothing if the allocator gets the memory from the system.
+//! for writes in any order, are written unless the allocator has new pages of the system for them.
 #![expect(
     unsafe_code,
     reason = "allocates by hand, and knows what a buffer does not say: that it has one holder"

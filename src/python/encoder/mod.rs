@@ -286,11 +286,25 @@ fn at_path(table: &StructArray, path: &str) -> PyResult<Option<Found>> {
     }
     for (end, _) in path.rmatch_indices('.') {
         let Some((array, field)) = named(&path[..end])? else { continue };
-        let DataType::Struct(inner) = field.data_type() else { return Ok(None) };
-        let inner = StructArray::from(batch(&array, &Schema::new(inner.clone()))?);
-        return at_path(&inner, &path[end + 1..]);
+        return within_column(array, field, &path[end + 1..]);
     }
     Ok(None)
+}
+
+/// The column at a path within one: of nulls, which are of any type, it is themselves.
+fn within_column(
+    array: ArrayRef,
+    field: FieldRef,
+    path: &str,
+) -> PyResult<Option<(ArrayRef, FieldRef)>> {
+    match field.data_type() {
+        DataType::Struct(inner) => {
+            let table = batch(&array, &Schema::new(inner.clone()))?;
+            at_path(&StructArray::from(table), path)
+        }
+        DataType::Null => Ok(Some((array, field))),
+        _ => Ok(None),
+    }
 }
 
 /// Rows that are dicts.
@@ -439,16 +453,10 @@ fn of_column<'py>(
         let imported = source::import(values, None).map_err(in_column)?;
         let (array, field) = imported.into_array(py)?;
         let Some(path) = path else { return column.conformed(&array, &field) };
-        let found = match field.data_type() {
-            DataType::Struct(inner) => {
-                let table = batch(&array, &Schema::new(inner.clone()))?;
-                at_path(&StructArray::from(table), path)?
-            }
-            _ => None,
-        };
-        return match found {
+        let rows = array.len();
+        return match within_column(array, Arc::clone(&field), path)? {
             Some((array, field)) => column.conformed(&array, &field),
-            None if column.may_lack => column.nulls(array.len()),
+            None if column.may_lack => column.nulls(rows),
             None => {
                 Err(PyKeyError::new_err(format!("no column {name:?}: {field} has no {path:?}")))
             }

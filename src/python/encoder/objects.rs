@@ -284,9 +284,9 @@ impl<'py> PyCells<'_, 'py> {
             Misread::Raised(error) => placed(cell.py(), place.trim_end_matches(": "), error),
             Misread::Missing(key) => PyKeyError::new_err(format!("{place}there is no {key:?}")),
             Misread::Type => {
-                // What pandas has for a null among objects.
                 let is_nan = cell.extract::<f64>().is_ok_and(f64::is_nan);
                 let hint = match storage {
+                    // What pandas has for a null among objects.
                     _ if is_nan => ": None is a null",
                     _ if storage.is_decimal() && cell.is_instance_of::<PyFloat>() => {
                         ": decimal.Decimal(str(x)) is one, and json.loads(text, parse_float=decimal.Decimal) reads them"
@@ -522,6 +522,10 @@ fn integer(cell: &Bound<'_, PyAny>) -> Read<i128> {
     let value: f64 = cell.extract()?;
     if value == 0.0 && value.is_sign_negative() {
         return Err(Misread::Value(": no integer is -0.0".to_owned()));
+    }
+    if value.is_nan() {
+        // What pandas has for a null among integers.
+        return Err(Misread::Value(": None is a null".to_owned()));
     }
     // Every float of this size is whole, and i128 holds it.
     let is_whole = value.fract() == 0.0 && value.abs() < 1e30;
