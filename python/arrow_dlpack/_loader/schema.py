@@ -751,7 +751,7 @@ def _converted(column: Any, kind: Any, wished: str | None) -> Any:
         items = column.storage.values.slice(column.storage.offset * size, len(column) * size)
         rows = pa.FixedSizeListArray.from_arrays(items, type=column.type.storage_type)
         tensor, valid = _core.to_tensor(
-            column.type.wrap_array(rows), dtype=wished or _dtype_of(kind.value_type), nulls="mask"
+            column.type.wrap_array(rows), dtype=wished or kind.value_type, nulls="mask"
         )
         items = pa.array(_core.from_dlpack(tensor, mask=valid)).storage.values
         items = items.cast(kind.value_type)
@@ -763,7 +763,7 @@ def _converted(column: Any, kind: Any, wished: str | None) -> Any:
         return _seen_struct(column, kind, wished)
     if not (_is_number(kind) or types.is_boolean(kind)):
         raise ValueError(f"{column.type} is no {kind}")
-    values, valid = _core.to_tensor(column, dtype=wished or _dtype_of(kind), nulls="mask")
+    values, valid = _core.to_tensor(column, dtype=wished or kind, nulls="mask")
     return pa.array(_core.from_dlpack(values, mask=valid)).cast(kind)
 
 
@@ -775,11 +775,6 @@ def _seen_struct(column: Any, kind: Any, wished: str | None) -> Any:
         inner = pa.nulls(len(column), own.type)
         fields.append(inner if at < 0 else _cast(column.field(at), own.type, wished))
     return pa.StructArray.from_arrays(fields, fields=list(kind), mask=column.is_null())
-
-
-def _dtype_of(kind: Any) -> Dtype:
-    names: dict[str, Dtype] = {"halffloat": "float16", "float": "float32", "double": "float64"}
-    return names.get(str(kind), str(kind))
 
 
 class Told(NamedTuple):
