@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int8Type, Int32Type};
-use arrow_array::{Array, ArrayRef, DictionaryArray, FixedSizeListArray, ListArray, RecordBatch};
-use arrow_buffer::OffsetBuffer;
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, FixedSizeListArray, ListArray, RecordBatch, StringViewArray,
+};
+use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_dlpack::export::{self, PadOptions, Source};
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{CopyPolicy, CopyReason, Error, ExportOptions, NullPolicy, Number};
@@ -13,6 +15,26 @@ use arrow_schema::Field;
 
 fn field_of(array: &dyn Array) -> Field {
     Field::new("x", array.data_type().clone(), true)
+}
+
+#[test]
+fn the_only_text_of_views_is_shared_as_planned() {
+    let long = "abcdefghijklmnopqrstuvwxyz".repeat(4);
+    for text in ["abc", &long] {
+        for rows in [vec![text], vec!["", text], vec![text, ""], vec![text, text]] {
+            let views = StringViewArray::from(rows.clone());
+            let data = views.to_data();
+            let prepared = export::prepare_ragged(&views, None, &ExportOptions::default()).unwrap();
+            let plan = prepared.plan();
+            let ragged = prepared.run().unwrap();
+            let bytes = ragged.values.as_slice::<u8>().unwrap();
+            assert_eq!(bytes, rows.concat().as_bytes());
+            let of_values = if rows == [text, text] { bytes.len() } else { 0 };
+            assert_eq!(plan.bytes_copied(), of_values + 8 * (rows.len() + 1));
+            let is_in = |buffer: &Buffer| buffer.as_ptr_range().contains(&bytes.as_ptr());
+            assert_eq!(data.buffers().iter().any(is_in), of_values == 0);
+        }
+    }
 }
 
 #[test]

@@ -278,6 +278,30 @@ RAGGED = {
 }
 
 
+@pytest.mark.parametrize("data_type", [pa.string_view(), pa.binary_view()])
+@pytest.mark.parametrize("long", ["abc", "abcdefghijklmnopqrstuvwxyz" * 4])
+def test_values_of_byte_views_are_copied_only_as_explained(data_type, long):
+    rows = [[long], ["", long], ["", long, ""], [None, long, None], [long, long], ["x", "", long]]
+    arrays = [pa.array(row, data_type) for row in [*rows, [], [""], [None]]]
+    arrays += [array[start:][:length] for array in arrays for start in (0, 1) for length in (1, 2)]
+    for array in arrays:
+        for source in (array, pa.chunked_array([array]), pa.chunked_array([array[:0], array])):
+            filled = [row for row in array.to_pylist() if row]
+            values, offsets, mask = ragged(source, nulls="mask")
+            plan = explain(source, nulls="mask", ragged=True)
+            address = described(values).address
+            is_shared = any(start <= address < end for start, end in all_buffers(source))
+            assert is_shared == (len(filled) == 1)
+            assert values.readonly == (len(filled) <= 1)
+            copied = [tensor for tensor in (values, offsets, mask) if not tensor.readonly]
+            assert plan.bytes_copied == sum(tensor.nbytes for tensor in copied)
+            assert [step.nbytes for step in plan.steps] == [
+                tensor.nbytes for tensor in copied if tensor.nbytes
+            ]
+            joined = b"".join(row.encode() if isinstance(row, str) else row for row in filled)
+            assert described(values).elements == joined
+
+
 @pytest.mark.parametrize("name", RAGGED)
 def test_rows_of_any_length_are_copied_as_explained(name):
     make, options, reasons = RAGGED[name]

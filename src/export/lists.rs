@@ -115,7 +115,9 @@ impl Lists {
     /// The rows, with bounds that no other code can change, and the values of the valid ones.
     pub(super) fn snapshot(self) -> Result<(Vec<Rows>, Column), Error> {
         let rows = alloc::try_collect(self.rows.into_iter().map(Rows::snapshot))?;
-        let values = match gathered(&rows)? {
+        // The plan shares the values of a single run, as those of one row of byte views.
+        let bytes = if self.values.is_many { gathered(&rows)? } else { None };
+        let values = match bytes {
             Some(bytes) => self.values.with_gathered(bytes)?,
             None => self.values.with_chunks(runs(&rows, self.read_as)?)?,
         };
