@@ -3,7 +3,16 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Cast, Categories, Loader, Mix, UnsupportedError, ragged, to_tensor
+from arrow_dlpack import (
+    Cast,
+    Categories,
+    Loader,
+    Mix,
+    UnsupportedError,
+    explain,
+    ragged,
+    to_tensor,
+)
 
 NOTHING = pa.table({"n": pa.nulls(3), "i": pa.array([None] * 3, pa.int64())})
 
@@ -34,6 +43,43 @@ def test_nulls_without_a_type_are_those_of_the_dtype(options):
     lists = pa.array([[None, None], []], pa.list_(pa.null()))
     if options["nulls"] != "mask":
         assert ragged(lists, **options).values.dtype == options["dtype"]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int8", "bool", "bfloat16"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        pa.nulls(1000),
+        pa.nulls(1000)[10:20],
+        pa.nulls(0),
+        pa.chunked_array([pa.nulls(4), pa.nulls(6)]),
+        pa.chunked_array([pa.nulls(0), pa.nulls(6)]),
+        pa.table({"a": pa.nulls(10)}),
+        pa.table({"a": pa.nulls(10), "b": pa.nulls(10)}),
+        pa.FixedSizeListArray.from_arrays(pa.nulls(10), 2),
+    ],
+)
+@pytest.mark.parametrize("copy", [None, True])
+def test_values_made_beside_a_mask_are_explained(source, dtype, copy):
+    options = {"dtype": dtype, "nulls": "mask", "copy": copy}
+    values, mask = to_tensor(source, **options)
+    plan = explain(source, **options)
+    if values.size:
+        assert [step.nbytes for step in plan.steps] == [values.nbytes, mask.nbytes]
+        assert f"{values.size} nulls are replaced" in plan.steps[0].reasons
+        assert not values.readonly
+        with pytest.raises(BufferError, match="nulls are replaced"):
+            to_tensor(source, **options | {"copy": False})
+    assert plan.bytes_copied == values.nbytes + mask.nbytes
+
+
+def test_codes_of_a_dictionary_of_nulls_are_shared_beside_their_mask():
+    words = pa.DictionaryArray.from_arrays(pa.array([0, None], "int8"), pa.nulls(1))
+    plan = explain(words, physical=True, nulls="mask")
+    assert [step.nbytes for step in plan.steps] == [2]
+    values, mask = to_tensor(words, physical=True, nulls="mask")
+    assert values.readonly
+    assert mask.tolist() == [False, False]
 
 
 def test_in_loaders_they_are_nulls_of_whatever_is_asked_for():

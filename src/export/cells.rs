@@ -34,6 +34,8 @@ pub(super) struct CellArray {
     pub(super) dictionary: Option<ArrayRef>,
     /// The levels of nesting that have nulls, from the rows inwards.
     pub(super) levels: Vec<NullLevel>,
+    /// Whether the storage is new memory, because the array has none: nulls without a type.
+    pub(super) is_made: bool,
 }
 
 /// The buffer of the cells.
@@ -148,7 +150,8 @@ impl CellArray {
         alloc::probe_alloc(rows.div_ceil(8))?;
         let levels = level(Some(&NullBuffer::new_null(rows)), 1).into_iter().collect();
         let cells = CellBuffer::Words(zeros);
-        Ok(Self { levels, ..Self::of_cells(DataType::Null, rows, cells, dtype) })
+        let cells = Self::of_cells(DataType::Null, rows, cells, dtype);
+        Ok(Self { levels, is_made: true, ..cells })
     }
 
     /// Elements of a dtype for which Arrow has no type.
@@ -199,7 +202,8 @@ impl CellArray {
         dtype: DLDataType,
     ) -> Self {
         let (item, order, levels) = (Vec::new(), Vec::new(), Vec::new());
-        Self { data_type, storage, dtype, rows, item, order, dictionary: None, levels }
+        let (dictionary, is_made) = (None, false);
+        Self { data_type, storage, dtype, rows, item, order, dictionary, levels, is_made }
     }
 
     /// The same cells, grouped to rows of these extents. Each row must be one cell so far.
@@ -252,7 +256,7 @@ impl CellArray {
         let (item, order) = (self.item.clone(), self.order.clone());
         let (dictionary, levels) = (self.dictionary.clone(), levels.collect());
         let cells = Self::of_cells(self.data_type.clone(), rows, storage, self.dtype);
-        Self { item, order, dictionary, levels, ..cells }
+        Self { item, order, dictionary, levels, is_made: self.is_made, ..cells }
     }
 
     /// All cells as one row of these extents, in this logical order; the axes of a former row follow.

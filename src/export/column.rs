@@ -30,8 +30,8 @@ pub(super) struct ColumnPlan {
 pub(super) struct Column {
     pub(super) planned: ColumnPlan,
     chunks: Vec<CellArray>,
-    /// Whether the only chunk is new memory, into which the planned values were put together.
-    is_gathered: bool,
+    /// Whether the only chunk is new memory, which has the values that were planned.
+    is_made: bool,
 }
 
 /// What the axis of rows becomes.
@@ -101,14 +101,16 @@ impl ColumnPlan {
             chunks.swap(0, only);
             chunks.truncate(1);
         }
-        Ok(Column { planned: self, chunks, is_gathered: false })
+        let is_as_planned = |only: &CellArray| only.is_made && self.target.fill.is_none();
+        let is_made = matches!(&chunks[..], [only] if is_as_planned(only));
+        Ok(Column { planned: self, chunks, is_made })
     }
 
     /// [`Self::with_chunks`] for bytes that have been put together in memory of their own.
     pub(super) fn with_gathered(self, bytes: Buffer) -> Result<Column, Error> {
         let chunks = vec![CellArray::bytes(bytes)];
         match rows(&chunks)? == self.rows {
-            true => Ok(Column { planned: self, chunks, is_gathered: true }),
+            true => Ok(Column { planned: self, chunks, is_made: true }),
             false => Err(Error::offsets_changed()),
         }
     }
@@ -140,7 +142,7 @@ impl Column {
             rows: rows(&chunks)?,
             axes: Axes::Rows,
         };
-        Ok(Self { planned, chunks, is_gathered: false })
+        Ok(Self { planned, chunks, is_made: false })
     }
 
     /// Whether the values become another dtype: only then some may not fit, and only then no memory is taken over.
@@ -183,7 +185,7 @@ impl Column {
 
     fn into_tensor(mut self) -> Result<ManagedTensor, Error> {
         let shape = self.shape();
-        let Self { planned, chunks, is_gathered } = &mut self;
+        let Self { planned, chunks, is_made } = &mut self;
         let ColumnPlan { plan, target, rows, axes, .. } = planned;
         let strides = axes.strides(chunks[0].strides(*rows));
         let dtype = target.dtype;
@@ -196,7 +198,7 @@ impl Column {
             };
             return ManagedTensor::from_shared(buffer, spec);
         }
-        let is_made = *is_gathered && chunks[0].dtype == dtype;
+        let is_made = *is_made && chunks[0].dtype == dtype;
         if let Some(memory) =
             claim_cells(is_made || plan.is_just_requested(), &mut chunks[0].storage)
         {
@@ -381,7 +383,7 @@ impl Target {
         }
         let mut reasons = Vec::new();
         let count = chunk.null_count();
-        if count > 0 && self.fill.is_some() {
+        if count > 0 && (self.fill.is_some() || chunk.is_made) {
             reasons.push(CopyReason::Filled { count });
         }
         match &chunk.storage {
