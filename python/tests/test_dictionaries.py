@@ -2,11 +2,21 @@
 
 import copy
 import pickle
+import re
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Array, AsArrow, explain, iter_batches, to_tensor, to_tensor_dict
+from arrow_dlpack import (
+    Array,
+    AsArrow,
+    explain,
+    from_dlpack,
+    iter_batches,
+    record_batch,
+    to_tensor,
+    to_tensor_dict,
+)
 from descriptions import described, leaf_address
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +64,24 @@ def test_codes_of_one_dictionary_are_shared():
         to_tensor(pa.chunked_array([first, other]), physical=True, copy=False)
     with pytest.raises(TypeError, match="physical=True"):
         to_tensor(first)
+
+
+def test_the_error_of_codes_alone_names_what_makes_a_dictionary_of_them():
+    words = pa.array(["a", "b", "a"]).dictionary_encode()
+    x = to_tensor(words, physical=True)
+    for refused in (
+        lambda: from_dlpack(x, type=x.field),
+        lambda: record_batch({"x": x}, type={"x": words.type}),
+    ):
+        with pytest.raises(BufferError, match="cannot become Dictionary") as error:
+            refused()
+        way = re.search(
+            r"pyarrow\.DictionaryArray\.from_arrays\(.*dictionary\)\)", str(error.value)
+        )
+        made = eval(way[0], {"pyarrow": pa, "from_dlpack": from_dlpack, "x": x})
+        assert made.equals(words)
+    with pytest.raises(BufferError, match="ask by type= for one of the same elements"):
+        from_dlpack(x, type=pa.int64())
 
 
 def test_codes_in_lists_have_their_dictionary_too():

@@ -75,6 +75,8 @@ pub enum Hint {
     TypeOfRows,
     /// A type has the elements of the tensor, and its shape after the first axis.
     TypeOfElements,
+    /// A dictionary is made of codes and of its values.
+    CodesAlone,
     /// Offsets need 64 bits.
     LongOffsets,
     /// Values that are none of the categories can have a code.
@@ -186,6 +188,9 @@ impl fmt::Display for Hint {
                 "ask for a type of the same elements and the same shape after the first axis, or ManagedTensor::cast \
                  and reshape it first"
             }
+            Self::CodesAlone => {
+                "import the codes as integers, and make a DictionaryArray of them and of the values, as Exported has them"
+            }
             Self::LongOffsets => "ask for int64 offsets",
             Self::Unknown => "Categories::with_unknown gives others a code",
             Self::Physical(dtype) => {
@@ -264,7 +269,10 @@ impl Error {
             Self::NotACategory { .. } => Hint::Unknown,
             Self::OffsetDoesNotFit { .. } => Hint::LongOffsets,
             Self::NotRows { .. } => Hint::TypeOfRows,
-            Self::CannotBecome { .. } => Hint::TypeOfElements,
+            Self::CannotBecome { field, .. } => match field.data_type() {
+                DataType::Dictionary(..) => Hint::CodesAlone,
+                _ => Hint::TypeOfElements,
+            },
             Self::CopyForbidden { reason: CopyReason::Permuted, .. } => Hint::Permuted,
             Self::CopyForbidden { reason: CopyReason::Stored { to, .. }, .. } => match to {
                 Some(_) => Hint::KeptElements,
@@ -299,6 +307,8 @@ mod tests {
         let data_type = DataType::Date32;
         let (dtype, field) =
             (DLDataType::INT32, arrow_schema::Field::new("x", data_type.clone(), true));
+        let codes =
+            arrow_schema::Field::new_dictionary("x", DataType::Int32, data_type.clone(), true);
         let with_hints = [
             Error::UnsupportedType { data_type: data_type.clone(), hint: Hint::Fields },
             Error::NotRagged { extension: None, data_type: data_type.clone(), hint: Hint::Tensor },
@@ -319,6 +329,7 @@ mod tests {
             Error::NotACategory { value: "red".to_owned(), row: 0, more: 1, categories: 2 },
             Error::NotRows { field: field.clone().into() },
             Error::CannotBecome { dtype, shape: vec![2], field: field.into() },
+            Error::CannotBecome { dtype, shape: vec![2], field: codes.into() },
             Error::CopyForbidden { reason: CopyReason::Permuted, nbytes: 8 },
             Error::CopyForbidden {
                 reason: CopyReason::Stored { from: dtype, to: None },

@@ -333,13 +333,7 @@ impl Asked<'_> {
             | Hint::FlattenTexts
             | Hint::FlattenExtensions
             | Hint::FlattenToRagged => return flattening(hint),
-            Hint::TypeOfRows => {
-                "type= is that of the rows, such as pa.list_ of the items' type, or a text or binary type"
-            }
-            Hint::TypeOfElements => {
-                "ask by type= for one of the same elements and the same shape after the first axis, or cast and reshape \
-                 the tensor first"
-            }
+            Hint::TypeOfRows | Hint::TypeOfElements | Hint::CodesAlone => return of_types(hint),
             Hint::Unknown => "Categories(words, unknown=-1) gives others a code",
             Hint::LongOffsets => "pass offset_type=\"int64\"",
             Hint::Physical(dtype) => {
@@ -560,6 +554,24 @@ fn decoded(column: Option<&str>) -> String {
         "decode it first: pyarrow.compute.run_end_decode({runs}) has its values, and inside lists \
          pyarrow.array({runs}.to_pylist(), type) with the type of plain values"
     )
+}
+
+/// Which type to ask for, where a tensor cannot become the one that was.
+fn of_types(hint: Hint) -> String {
+    let words = match hint {
+        Hint::TypeOfRows => {
+            "type= is that of the rows, such as pa.list_ of the items' type, or a text or binary type"
+        }
+        Hint::CodesAlone => {
+            "of the codes and their dictionary pyarrow.DictionaryArray.from_arrays(pyarrow.array(from_dlpack(x)), \
+             pyarrow.array(x.dictionary)) makes one"
+        }
+        _ => {
+            "ask by type= for one of the same elements and the same shape after the first axis, or cast and reshape \
+             the tensor first"
+        }
+    };
+    words.to_owned()
 }
 
 /// What to do with rows whose items have no form in them.
