@@ -135,6 +135,27 @@ def test_memory_that_no_result_is_written_to_names_what_takes_one():
     assert to_tensor(TABLE, out=np.empty(shape, dtype)).shape == shape
 
 
+@pytest.mark.parametrize(
+    ("make", "reason", "way"),
+    [
+        (
+            lambda: pytest.importorskip("torch").zeros(2, requires_grad=True),
+            "it requires a gradient",
+            "out.detach()",
+        ),
+        (lambda: np.zeros(2, "M8[s]"), "DLPack has no times", 'out.view("int64")'),
+        (lambda: np.zeros(2, "m8[ns]"), "DLPack has no times", 'out.view("int64")'),
+    ],
+)
+def test_memory_that_is_lent_in_another_way_names_it(make, reason, way):
+    out, values = make(), pa.array([1, 2])
+    with pytest.raises(BufferError, match=f"because {reason}") as error:
+        to_tensor(values, out=out)
+    assert f"pass {way}," in str(error.value)
+    to_tensor(values, out=eval(way, {"out": out}))
+    assert [int(value) for value in eval(way, {"out": out})] == [1, 2]
+
+
 def test_out_of_the_wrong_kind_is_refused_before_a_stream_is_read():
     jax = pytest.importorskip("jax.numpy")
     for out, error, message in [

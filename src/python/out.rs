@@ -99,7 +99,16 @@ fn refused(out: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
             }
             false => "numpy.empty(shape, dtype)",
         };
-        unsupported(format!("out is {got} whose memory takes no result: pass one like {like}"))
+        let same_memory = if requires_grad(out) {
+            ", because it requires a gradient: pass out.detach(), which has the same memory, or"
+        } else if is_of_times(out) {
+            ", because DLPack has no times: pass out.view(\"int64\"), which has the same memory, or"
+        } else {
+            ":"
+        };
+        unsupported(format!(
+            "out is {got} whose memory takes no result{same_memory} pass one like {like}"
+        ))
     } else if error.is_instance_of::<PyTypeError>(py) {
         PyTypeError::new_err(format!(
             "out must be a tensor with __dlpack__ or a writable buffer, got {got}: numpy.empty(shape, dtype) is one"
@@ -116,6 +125,18 @@ fn is_of_ml_dtypes(out: &Bound<'_, PyAny>) -> bool {
     let module =
         out.getattr("dtype").and_then(|dtype| dtype.getattr("type")?.getattr("__module__"));
     module.is_ok_and(|module| module.eq("ml_dtypes").unwrap_or(false))
+}
+
+/// Whether it is a tensor of PyTorch's that requires a gradient.
+fn requires_grad(out: &Bound<'_, PyAny>) -> bool {
+    let requires = out.getattr("requires_grad").and_then(|requires| requires.is_truthy());
+    requires.unwrap_or(false)
+}
+
+/// Whether it is an array of NumPy's of datetime64 or timedelta64.
+fn is_of_times(out: &Bound<'_, PyAny>) -> bool {
+    let kind = out.getattr("dtype").and_then(|dtype| dtype.getattr("kind"));
+    kind.is_ok_and(|kind| ["M", "m"].iter().any(|of_times| kind.eq(of_times).unwrap_or(false)))
 }
 
 /// Whether some buffer of the array has some of this memory.
