@@ -2300,3 +2300,29 @@ def test_a_word_that_would_be_infinite_is_one_that_the_column_cannot_hold(kind, 
 def test_parts_of_other_types_keep_their_rows_where_no_column_is_read():
     parts = [pa.table({"x": [1, 2]}), pa.table({"x": ["a"]})]
     assert len(list(Loader(parts, columns=[], batch_size=1))) == 3
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: pa.table({"y": [1, 2, 3]}).select([]),
+        lambda: pa.record_batch({"y": [1, 2, 3]}).select([]),
+        lambda: pandas.DataFrame(index=range(3)),
+        lambda: pa.table({"y": [1, 2, 3]}).select([]).to_reader(),
+    ],
+    ids=["table", "batch", "pandas", "reader"],
+)
+@pytest.mark.parametrize("wish", [Cast("int32", nulls=-1), Categories([1], nulls=-1)], ids=str)
+def test_a_part_without_columns_has_its_rows(made, wish):
+    one = pa.table({"x": [1]})
+    code = 0 if isinstance(wish, Categories) else 1
+    options = {"columns": {"x": wish}, "batch_size": 9, "framework": "numpy"}
+    for of, expected in [
+        (lambda: [one, made()], [code, -1, -1, -1]),
+        (lambda: [made(), one], [-1, -1, -1, code]),
+        (lambda: Mix([(one, 1), (made(), 1)]), [code, -1, -1, -1]),
+    ]:
+        (batch,) = Loader(of(), **options)
+        assert batch["x"].tolist() == expected
+        (batch,) = Loader(of(), shuffle=4, seed=1, **options)
+        assert sorted(batch["x"].tolist()) == sorted(expected)

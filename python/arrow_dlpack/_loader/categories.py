@@ -223,6 +223,8 @@ class ColumnCoder:
     def batch(self, batch: Any) -> Any:
         """The batch with codes; a column that it lacks is left out."""
         columns = batch.columns
+        if not columns:
+            return batch  # one that is made of no columns has no rows
         for name, wish in self._categories.items():
             at = batch.schema.get_field_index(name)
             if at >= 0:
