@@ -1,5 +1,8 @@
 """A source that fails in an epoch: what was handed out, and where a state goes on."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -68,3 +71,40 @@ def test_a_loader_whose_source_failed_goes_on_behind_whole_batches(prefetch):
         found.extend(row for batch in loader for row in batch["x"].tolist())
     assert found == list(range(20))
     assert loader.state_dict()["batch"] == 2
+
+
+STORE = """
+import fsspec, pyarrow as pa, pyarrow.parquet as pq
+from fsspec.implementations.memory import MemoryFileSystem
+from arrow_dlpack import Loader
+
+opened, is_down = MemoryFileSystem._open, []
+
+def open_(self, path, mode="rb", **options):
+    if is_down and "r" in mode:
+        raise OSError("503")
+    return opened(self, path, mode, **options)
+
+MemoryFileSystem._open = open_
+for at in range(4):
+    with fsspec.open(f"memory://d/{at}.parquet", "wb") as file:
+        pq.write_table(pa.table({"x": range(1000)}), file)
+for _ in range(20):
+    loader = Loader("memory://d/*.parquet", batch_size=100)
+    assert len(list(loader)) == 40
+    is_down.append(True)
+    try:
+        list(loader)
+    except OSError as error:
+        assert "503" in str(error) and "/d/0.parquet" in str(error)
+    else:
+        raise AssertionError("it was read")
+    is_down.clear()
+"""
+
+
+def test_a_file_system_of_python_that_fails_ends_the_epoch():
+    done = subprocess.run(
+        [sys.executable, "-c", STORE], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (done.returncode, done.stderr) == (0, "")

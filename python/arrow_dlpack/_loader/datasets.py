@@ -333,7 +333,7 @@ class Dataset(Source):
     def _taken(self, positions: Any) -> list[Any]:
         """The rows at some positions, of types that pyarrow's own `take` does not take too."""
         pa, dataset = import_module("pyarrow"), self._part(None, None)
-        reader = dataset.scanner(columns=_of_dataset(dataset, None)).to_reader()
+        reader = _finite.scanned(dataset.scanner(columns=_of_dataset(dataset, None)))
         found, start, rows = [], 0, positions.to_pylist()
         for batch in reader:
             stop = start + len(batch)

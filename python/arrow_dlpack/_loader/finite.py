@@ -22,7 +22,7 @@ def checked(
     read = (own for own in scanner.projected_schema if own.name in known)
     narrow = [own.name for own in read if _is_narrow(own.type)]
     if not narrow and look is None:
-        return scanner.to_reader()
+        return scanned(scanner)
 
     def batches() -> Iterator[Any]:
         last, suspects = None, []
@@ -38,6 +38,15 @@ def checked(
             yield batch
 
     return Made(scanner.projected_schema, batches())
+
+
+def scanned(scanner: Any) -> Any:
+    """The batches of a scan, which pyarrow reads without the GIL.
+
+    Its ``to_reader()`` keeps the GIL, and in pyarrow 26 waits for ever where a file system that is
+    Python code, as that of fsspec is, fails meanwhile.
+    """
+    return Made(scanner.projected_schema, (batch for batch, _ in scanner.scan_batches()))
 
 
 def has_infinite(column: Any) -> bool:
