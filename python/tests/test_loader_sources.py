@@ -19,7 +19,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, Loader, Mix, Pad, iter_batches
+from arrow_dlpack import AsArrow, Encoder, Loader, Mix, Pad, iter_batches
 from arrow_dlpack.torch import BatchDataset
 from pyiceberg.catalog.sql import SqlCatalog
 from test_loader import CONTEXT
@@ -407,6 +407,19 @@ def test_formats_of_hugging_face_are_honoured():
     assert sorted(batch) == ["x", "y"]
     with pytest.raises(TypeError, match="has a transform.*with_format.None., and transform= to"):
         iter(Loader(rows.with_transform(lambda row: row), columns=["y"]))
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_a_format_of_hugging_face_with_all_columns_leaves_none_out(is_mixed):
+    rows = datasets.Dataset.from_dict({"id": [1, 2], "y": [0, 1]})
+    rows = rows.with_format("numpy", columns=["id"], output_all_columns=True)
+    source = Mix([(rows, 1)]) if is_mixed else rows
+    for options in ({}, {"filter": pc.field("y") >= 0}):
+        loader = Loader(source, batch_size=2, **options)
+        (batch,) = loader
+        assert sorted(batch) == sorted(rows[0]) == ["id", "y"]
+        assert len(loader) == 1
+    assert Encoder().fit(source)(rows.with_format("arrow")[:]).keys() == {"id", "y"}
 
 
 NO_SOURCES = {

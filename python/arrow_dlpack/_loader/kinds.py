@@ -20,7 +20,7 @@ from .datasets import Dataset, Files, Fragments, is_of_reading
 from .iceberg import Iceberg, portable
 from .identity import ends_of, of_footers, of_groups, of_rows, of_types
 from .ipc import IpcFiles
-from .known import is_in_memory, is_of_pyarrow, known_schema
+from .known import columns_of_format, is_in_memory, is_of_pyarrow, known_schema
 from .paths import are_ipc_files, arrow_system, format_of, found_files
 from .readers import is_frame, reader_of, table_of
 from .schema import Query, Told, conformed, told_by
@@ -234,17 +234,15 @@ def _of_hugging_face(dataset: Any) -> Source:
             f'dataset["{next(iter(dataset), "train")}"]'
         )
 
-    form = getattr(dataset, "format", {})
-    if form.get("type") == "custom":
+    if getattr(dataset, "format", {}).get("type") == "custom":
         raise TypeError(
             "this Dataset has a transform, which makes Python's objects and no Arrow data: pass "
             "dataset.with_format(None), and transform= to the Loader"
         )
-    own = form.get("columns", [])
+    own = columns_of_format(dataset)
 
     def read(columns: Sequence[str] | None) -> Iterable[Any]:
-        if columns is None and 0 < len(own) < len(dataset.column_names):
-            columns = own
+        columns = own if columns is None else columns
         some = dataset if columns is None else dataset.select_columns(list(dict.fromkeys(columns)))
         return _batches_of_hugging_face(some)
 

@@ -88,10 +88,16 @@ def _schema_of_duckdb(relation: Any) -> Any:
         return None
 
 
+def columns_of_format(dataset: Any) -> list[str] | None:
+    """The columns that a dataset of Hugging Face's gives where none are named, None for all."""
+    form = getattr(dataset, "format", {})
+    own: list[str] = form.get("columns") or []
+    is_of_all = form.get("output_all_columns", False) or not own
+    return None if is_of_all or len(own) >= len(dataset.column_names) else own
+
+
 def _schema_of_hugging_face(dataset: Any) -> Any:
-    schema = getattr(getattr(dataset, "features", None), "arrow_schema", None)
-    own = getattr(dataset, "format", {}).get("columns") or []
-    if schema is None or not 0 < len(own) < len(schema):
-        return schema
-    # Others may be named.
-    return None
+    # Others than those of the format may be named.
+    if columns_of_format(dataset) is not None:
+        return None
+    return getattr(getattr(dataset, "features", None), "arrow_schema", None)
