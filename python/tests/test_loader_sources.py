@@ -422,6 +422,37 @@ def test_a_format_of_hugging_face_with_all_columns_leaves_none_out(is_mixed):
     assert Encoder().fit(source)(rows.with_format("arrow")[:]).keys() == {"id", "y"}
 
 
+@pytest.mark.parametrize("is_mixed", [False, True])
+@pytest.mark.parametrize("where", [pc.field("id") == 1, pc.field("t") == 5])
+def test_a_filter_and_columns_name_others_than_a_format_of_hugging_face(is_mixed, where):
+    rows = datasets.Dataset.from_dict({"id": [1, 2], "y": [0, 1], "t": [5, 6]})
+    rows = rows.with_format("numpy", columns=["id"])
+    source = Mix([(rows, 1)]) if is_mixed else rows
+    for columns, expected in [(None, {"id": [1]}), (["y"], {"y": [0]}), (["t"], {"t": [5]})]:
+        loader = Loader(source, batch_size=2, columns=columns, filter=where)
+        (batch,) = loader
+        assert {name: batch[name].tolist() for name in batch} == expected
+        assert len(loader) == 1
+
+
+def test_a_state_has_the_columns_of_a_format_of_hugging_face():
+    rows = datasets.Dataset.from_dict({"id": [1, 2], "y": [0, 1]})
+    some = rows.with_format("numpy", columns=["id"])
+
+    def state(source, **options):
+        loader = Loader(source, batch_size=1, **options)
+        next(iter(loader))
+        return loader.state_dict()
+
+    assert state(some) == state(some, columns=["id"]) == state(rows, columns=["id"])
+    where = pc.field("y") < 5
+    assert state(some, filter=where) == state(rows, columns=["id"], filter=where)
+    other = Loader(rows.with_format("numpy", columns=["y"]), batch_size=1)
+    other.load_state_dict(state(some))
+    with pytest.raises(ValueError, match="the state is of other data"):
+        iter(other)
+
+
 NO_SOURCES = {
     "5": (5, "int: "),
     "none": (None, "None: is there a return missing"),

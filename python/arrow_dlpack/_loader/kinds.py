@@ -6,6 +6,7 @@ imported where it is needed, so that sources with ``__arrow_c_stream__`` do with
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from importlib import import_module
 from itertools import chain, islice
@@ -23,7 +24,7 @@ from .ipc import IpcFiles
 from .known import columns_of_format, is_in_memory, is_of_pyarrow, known_schema
 from .paths import are_ipc_files, arrow_system, format_of, found_files
 from .readers import is_frame, reader_of, table_of
-from .schema import Query, Told, conformed, told_by
+from .schema import Query, Run, Told, conformed, told_by
 from .source import Loop, Several, Source, Stream, casting, rows_of_table
 
 
@@ -226,6 +227,25 @@ _OF_OBJECTS = Told(
 )
 
 
+class HuggingFace(Stream):
+    """A dataset of Hugging Face's, whose format may say which columns it gives."""
+
+    def __init__(self, own: Sequence[str] | None, *args: Any, **kwargs: Any) -> None:
+        """own: the columns that are read where none are named, None for all."""
+        super().__init__(*args, **kwargs)
+        self._own = own
+
+    def runs(self, query: Query) -> list[Run]:
+        return super().runs(self._named(query))
+
+    def _identity_of(self, query: Query) -> dict[str, Any]:
+        return super()._identity_of(self._named(query))
+
+    def _named(self, query: Query) -> Query:
+        """The query with the columns of the format by name: a filter is of all columns."""
+        return replace(query, columns=self._own) if query.columns is None else query
+
+
 def _of_hugging_face(dataset: Any) -> Source:
     if isinstance(dataset, dict):
         splits = ", ".join(dataset)
@@ -239,10 +259,8 @@ def _of_hugging_face(dataset: Any) -> Source:
             "this Dataset has a transform, which makes Python's objects and no Arrow data: pass "
             "dataset.with_format(None), and transform= to the Loader"
         )
-    own = columns_of_format(dataset)
 
     def read(columns: Sequence[str] | None) -> Iterable[Any]:
-        columns = own if columns is None else columns
         some = dataset if columns is None else dataset.select_columns(list(dict.fromkeys(columns)))
         return _batches_of_hugging_face(some)
 
@@ -259,8 +277,15 @@ def _of_hugging_face(dataset: Any) -> Source:
 
     way = casting("x.cast(datasets.Features.from_arrow_schema(schema))")
     known = partial(known_schema, dataset)
-    return Stream(
-        read, rows, names=names, identify=identity, told=_OF_OBJECTS, known=known, way=way
+    return HuggingFace(
+        columns_of_format(dataset),
+        read,
+        rows,
+        names=names,
+        identify=identity,
+        told=_OF_OBJECTS,
+        known=known,
+        way=way,
     )
 
 
