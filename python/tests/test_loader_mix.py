@@ -10,9 +10,10 @@ import pandas as pd
 import polars
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, ByLength, Categories, Loader, Mix, iter_batches
+from arrow_dlpack import AsArrow, ByLength, Cast, Categories, Loader, Mix, iter_batches
 from arrow_dlpack._loader import loader as _loader
 from arrow_dlpack._loader import mix as _mix
 from arrow_dlpack._loader.sharding import Share
@@ -255,6 +256,64 @@ def test_a_state_of_a_mix_whose_parts_a_filter_takes_together():
     again = loader()
     again.load_state_dict(first.state_dict())
     assert [batch["id"].tolist() for batch in again] == [batch["id"].tolist() for batch in epoch]
+
+
+#: Parts that differ from each other, and lack columns of `HAVING`.
+LACKING = (
+    pa.table({"id": [2, 3], "m": [{"z": 1}, None]}),
+    pa.table({"id": pa.array([4, 5], pa.int32()), "m": [{"z": True}, None], "u": [0, 1]}),
+)
+HAVING = pa.table({"id": [0, 1], "v": [7.0, 8.0], "m": [{"a": 7, "z": 1}, {"a": 8, "z": 2}]})
+
+
+def files_of(tables, folder, form):
+    paths = [str(folder / f"{number}.{form}") for number in range(len(tables))]
+    for path, table in zip(paths, tables, strict=True):
+        if form == "parquet":
+            pq.write_table(table, path)
+        elif form == "csv":
+            pa.csv.write_csv(table.drop(["m"]), path)
+        else:
+            make = pa.ipc.new_file if form == "arrow" else pa.ipc.new_stream
+            with make(path, table.schema) as file:
+                file.write_table(table)
+    return paths
+
+
+def check_lacking(source, columns, where):
+    """Rows of the source that lacks the column are -1, and the rest after any state is the same."""
+
+    def loader():
+        mix = Mix([(HAVING, 1), (source, 1)])
+        return Loader(mix, batch_size=2, columns=columns, filter=where)
+
+    name, wish = list(columns.items())[-1]
+    expected = [batch[name].tolist() for batch in loader()]
+    one, two = (0, 1) if isinstance(wish, Categories) else (7, 8)
+    rows = [one, -1, two, -1, -1] + [-1] * (where is None)
+    assert [row for batch in expected for row in batch] == rows
+    first = loader()
+    epoch = iter(first)
+    for done in range(len(expected)):
+        again = loader()
+        again.load_state_dict(first.state_dict())
+        assert [batch[name].tolist() for batch in again] == expected[done:]
+        next(epoch)
+
+
+WHERE = pytest.mark.parametrize("where", [None, pc.field("id") < 5], ids=str)
+WISH = pytest.mark.parametrize(
+    "wish",
+    [Cast("float32", nulls=-1), Categories([7.0, 8.0], nulls=-1), Categories.scan(nulls=-1)],
+    ids=["cast", "words", "scan"],
+)
+
+
+@WHERE
+@WISH
+@pytest.mark.parametrize("form", ["parquet", "arrow", "csv"])
+def test_a_state_is_of_files_that_lack_a_column_of_other_sources(tmp_path, form, wish, where):
+    check_lacking(files_of(LACKING, tmp_path, form), {"id": None, "v": wish}, where)
 
 
 def failing(batches, rows=2):

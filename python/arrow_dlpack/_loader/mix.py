@@ -349,10 +349,11 @@ class Mixed(Source):
 
     def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
         query = self._with_texts(query)
-        if seen := self._seen(query):
+        seen, asked = self._seen(query), [_of(part, query, []) for part in self._parts]
+        if seen:
             # Types of one source alone need not be those of which the filter is.
-            query = query.before_filter(seen)
-        told = [part.identity(query) for part in self._parts]
+            asked = [own.before_filter(seen) for own in asked]
+        told = [part.identity(own) for part, own in zip(self._parts, asked, strict=True)]
         return lambda: {"sources": [one() for one in told]}
 
     def refresh(self) -> None:
