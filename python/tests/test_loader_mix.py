@@ -11,6 +11,7 @@ import polars
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import AsArrow, ByLength, Cast, Categories, Loader, Mix, iter_batches
@@ -314,6 +315,31 @@ WISH = pytest.mark.parametrize(
 @pytest.mark.parametrize("form", ["parquet", "arrow", "csv"])
 def test_a_state_is_of_files_that_lack_a_column_of_other_sources(tmp_path, form, wish, where):
     check_lacking(files_of(LACKING, tmp_path, form), {"id": None, "v": wish}, where)
+
+
+#: What makes a source of tables, in a folder.
+FORMS = {
+    "tables": lambda tables, folder: list(tables),
+    "polars": lambda tables, folder: list(map(polars.from_arrow, tables)),
+    "pandas": lambda tables, folder: [table.to_pandas() for table in tables],
+    "streams": lambda tables, folder: files_of(tables, folder, "arrows"),
+    "files": lambda tables, folder: files_of(tables, folder, "parquet"),
+    "fragments": lambda tables, folder: [
+        next(ds.dataset(path).get_fragments()) for path in files_of(tables, folder, "parquet")
+    ],
+}
+
+
+@WHERE
+@WISH
+@pytest.mark.parametrize("columns", [{"id": None}, {}], ids=["beside", "alone"])
+@pytest.mark.parametrize("form", FORMS)
+def test_all_parts_of_a_source_may_lack_a_column_of_others(tmp_path, form, columns, wish, where):
+    source = FORMS[form](LACKING, tmp_path)
+    check_lacking(source, {**columns, "v": wish}, where)
+    check_lacking(source, {**columns, "m.a": Cast("float32", nulls=-1)}, where)
+    with pytest.raises(KeyError, match="v"):
+        iter(Loader(Mix([(source, 1), (source, 1)]), columns={"id": None, "v": wish}))
 
 
 def failing(batches, rows=2):

@@ -195,17 +195,21 @@ def common(
         distinct = [part._replace(schema=schema_of_heads(part.schema, None)) for part in distinct]
         names = [name for part in distinct for name in part.schema.names]
     counts = [Counter(part.names) for part in distinct]
-    fields = [
+    found = (
         _merged_field(name, distinct, counts, query, ways.get(name, way))
         for name in dict.fromkeys(names)
-    ]
+    )
+    fields = [own for own in found if own is not None]
     return pa.schema(fields, first.metadata)
 
 
 def _merged_field(
     name: str, parts: Sequence[Part], counts: Sequence[Counter[str]], query: Query, way: str
 ) -> Any:
-    """counts: how many columns of each part have a name."""
+    """None for a column that these parts may be without, and are.
+
+    counts: how many columns of each part have a name.
+    """
     have, lacks = [], None
     for part, named in zip(parts, counts, strict=True):
         count = len(part.schema.get_all_field_indices(name))
@@ -219,6 +223,8 @@ def _merged_field(
         else:
             lacks = lacks or part
     if not have:
+        if query.may_lack(name):
+            return None
         raise KeyError(f'no column "{name}": {parts[0].name} has {list(parts[0].names)}')
     if lacks is not None and not query.fills(name):
         if name in lacks.names:
