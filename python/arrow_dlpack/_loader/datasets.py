@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from importlib import import_module
-from itertools import chain, groupby, islice
+from itertools import chain, groupby
 from time import monotonic
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,11 +24,12 @@ from .identity import (
     of_types,
     stamps_of,
 )
-from .known import is_of_pyarrow
+from .known import is_local_system, is_of_pyarrow, local_path
 from .parallel import side_by_side
-from .paths import is_told, local_path, of_key, of_no_bytes, stamp_of, unread
+from .paths import is_told, of_key, of_no_bytes, stamp_of, unread
 from .readers import (
     Made,
+    for_rows,
     has_coded_views,
     has_list_views,
     has_views,
@@ -936,9 +937,7 @@ def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None
     wanted = heads(list(dict.fromkeys(columns)), lambda: names)
     if names is not None and wanted is not None:
         _core._check_names(names, [name for name in wanted if name not in OF_FILES])
-        # Of batches without columns nothing tells how many rows they have.
-        once = (name for name in names if names.count(name) == 1)
-        return wanted or list(islice(once, 1))
+        return wanted or for_rows(names)
     return wanted
 
 
@@ -959,7 +958,7 @@ def _scan_options(dataset: Any) -> dict[str, Any]:
         ahead["use_threads"] = False
     if not systems:
         return ahead
-    if all(system.type_name == "local" for system in systems):
+    if all(map(is_local_system, systems)):
         return ahead | {"batch_readahead": min(16, 2 * import_module("pyarrow").cpu_count())}
     return ahead | {"fragment_readahead": 16}
 

@@ -11,6 +11,7 @@ from .. import _core
 from .readers import (
     Made,
     decoded,
+    for_rows,
     has_runs,
     has_views,
     reader_of,
@@ -154,8 +155,7 @@ def filtered(
     bind(where, sees)
     names = columns if columns is not None else readable(schema) or schema.names
     _core._check_names(schema.names, list(dict.fromkeys(names)))
-    # Of batches without columns nothing tells how many rows they have.
-    read = set(names) or set(schema.names[:1])
+    read = set(names) or set(for_rows(schema.names))
     at = [number for number, name in enumerate(schema.names) if name in read]
     has_kernel = not any(has_views(schema.field(number).type) for number in at)
     holds = acero.Declaration("project", acero.ProjectNodeOptions([where], ["holds"]))

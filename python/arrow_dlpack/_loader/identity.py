@@ -15,8 +15,9 @@ from importlib import import_module
 from typing import Any
 
 from . import filters as _filters
+from .known import is_local_system, local_path
 from .parallel import side_by_side
-from .paths import local_path, stamp_of
+from .paths import stamp_of
 from .readers import heads, reached, reader_of
 from .row_groups import are_parquet, counted_rows, rows_of
 from .schema import Query, alike, features_of, selected
@@ -184,7 +185,7 @@ def _of_footers_or_bytes(
 def _is_local_arrow(fragment: Any) -> bool:
     """Whether it is a file of which the batches, at any place, cost little."""
     form = getattr(getattr(fragment, "format", None), "default_extname", None)
-    return form in ("arrow", "feather") and fragment.filesystem.type_name == "local"
+    return form in ("arrow", "feather") and is_local_system(fragment.filesystem)
 
 
 def _ends_of_files(
@@ -291,13 +292,13 @@ def _first(fragment: Any, names: Sequence[str]) -> Iterator[Any]:
 def _last(fragment: Any, names: Sequence[str]) -> Iterator[Any]:
     """Batches from the last one on; None for those that cost too much."""
     is_parquet = hasattr(fragment, "scanner") and are_parquet([fragment])
-    if is_parquet and getattr(fragment.filesystem, "type_name", None) == "local":
+    if is_parquet and is_local_system(fragment.filesystem):
         with _parquet_file(fragment) as file:
             groups = [group.id for group in fragment.row_groups]
             yield from of_groups(file, groups, names, True)
     elif _is_local_arrow(fragment):
         pa = import_module("pyarrow")
-        with pa.memory_map(fragment.path) as source:
+        with pa.memory_map(local_path(fragment.path, fragment.filesystem)) as source:
             file = pa.ipc.open_file(source)
             columns = _known(names, file.schema)
             for at in reversed(range(file.num_record_batches)):

@@ -21,7 +21,13 @@ from .datasets import Dataset, Files, Fragments, is_of_reading
 from .iceberg import Iceberg, portable
 from .identity import ends_of, of_footers, of_groups, of_rows, of_types
 from .ipc import IpcFiles
-from .known import columns_of_format, is_in_memory, is_of_pyarrow, known_schema
+from .known import (
+    columns_of_format,
+    is_in_memory,
+    is_local_system,
+    is_of_pyarrow,
+    known_schema,
+)
 from .paths import are_ipc_files, arrow_system, format_of, found_files
 from .readers import is_frame, reader_of, table_of
 from .schema import Query, Run, Told, conformed, told_by
@@ -473,8 +479,7 @@ def is_local(data: Any) -> bool:
     """Whether it is one path, or several, of this machine, or fragments that are such files."""
     several = data if isinstance(data, (list, tuple)) else [data]
     if _are_fragments(data):
-        systems = (getattr(one, "filesystem", None) for one in several)
-        return all(getattr(system, "type_name", None) == "local" for system in systems)
+        return all(is_local_system(getattr(one, "filesystem", None)) for one in several)
     return is_path(data) and not any("://" in os.fspath(path) for path in several)
 
 

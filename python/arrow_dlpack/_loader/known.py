@@ -1,4 +1,4 @@
-"""What a source tells of its columns without being read."""
+"""What a source tells of its columns, and of where its files lie, without being read."""
 
 from importlib import import_module
 from typing import Any
@@ -101,3 +101,16 @@ def _schema_of_hugging_face(dataset: Any) -> Any:
     if columns_of_format(dataset) is not None:
         return None
     return getattr(getattr(dataset, "features", None), "arrow_schema", None)
+
+
+def local_path(path: str, system: Any) -> str | None:
+    """Where a file lies on this machine; None if it is elsewhere, or in no file system."""
+    kind = getattr(system, "type_name", None)
+    if kind == "subtree":
+        return local_path(system.base_path + path, system.base_fs)
+    return path if kind == "local" else None
+
+
+def is_local_system(system: Any) -> bool:
+    """Whether the files of a file system of pyarrow's lie on this machine."""
+    return local_path("", system) is not None

@@ -19,7 +19,7 @@ from . import kinds as _kinds
 from .datasets import OF_FILES, Dataset
 from .empty import emptied, shown_schema_of, unknown_names
 from .functions import is_function
-from .readers import Made, heads, present, reader_of
+from .readers import Made, for_rows, heads, present, reader_of
 from .row_groups import Piece, len_of, pieces_of
 from .schema import (
     ALL,
@@ -612,6 +612,5 @@ def _common(parts: Sequence[Part], query: Query, way: str) -> Any:
         none = f'no column "{twice}": the Mix has {whole.names}'
         several = f'{count} columns of the Mix are called "{twice}": rename all but one'
         raise KeyError(several if count else none)
-    # Of batches without columns nothing tells how many rows they have.
-    names = names or whole.names[:1]
+    names = names or for_rows(whole.names)
     return pa.schema([whole.field(name) for name in names], whole.metadata)

@@ -6,6 +6,8 @@ from importlib import import_module
 from itertools import chain
 from typing import Any
 
+from .known import is_local_system
+
 
 def side_by_side(work: Callable[[Any], Any], items: Sequence[Any], system: Any) -> list[Any]:
     """The results for all items; the first error ends it.
@@ -13,8 +15,8 @@ def side_by_side(work: Callable[[Any], Any], items: Sequence[Any], system: Any) 
     Over a network all wait for answers. A local disk answers at once, and more threads only get
     into each other's way.
     """
-    is_local = getattr(system, "type_name", None) == "local"
-    most = min(len(items), min(4, import_module("pyarrow").cpu_count()) if is_local else 32)
+    at_once = min(4, import_module("pyarrow").cpu_count()) if is_local_system(system) else 32
+    most = min(len(items), at_once)
     if most < 2:
         return list(map(work, items))
     # A task costs as much as opening a small file.

@@ -230,14 +230,6 @@ def _are_integers(values: Iterable[str]) -> bool:
     return bool(told) and are_plain and all(-(2**31) <= int(value) < 2**31 for value in told)
 
 
-def local_path(path: str, system: Any) -> str | None:
-    """Where a file lies on this machine; None if it is elsewhere, or in no file system."""
-    kind = getattr(system, "type_name", None)
-    if kind == "subtree":
-        return local_path(system.base_path + path, system.base_fs)
-    return path if kind == "local" else None
-
-
 def stamp_of(path: str) -> tuple[int, ...] | None:
     """What tells a local file from another one in its place; None of a file that is gone."""
     try:

@@ -1,5 +1,6 @@
 """Arrow data of any kind as pyarrow's reader, and columns within structs as columns."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
@@ -473,6 +474,14 @@ def heads(
         return None if columns is None else list(columns)
     known = names()
     return None if known is None else list(dict.fromkeys(_head(name, known) for name in columns))
+
+
+def for_rows(names: Sequence[str]) -> list[str]:
+    """The column that is read where none is asked for, if there is one: of batches without columns
+    nothing tells how many rows they have.
+    """
+    counts = Counter(names)
+    return next(([name] for name in names if counts[name] == 1), list(names[:1]))
 
 
 def reached(

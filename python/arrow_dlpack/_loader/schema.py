@@ -20,6 +20,7 @@ from .columns import AsArrow, Cast, Categories, Dense, Pad, Wish, fills_nulls
 from .readers import (
     cast,
     decoded,
+    for_rows,
     has_list_views,
     has_runs,
     made_anew,
@@ -828,8 +829,7 @@ def schema_of_heads(schema: Any, names: Sequence[str] | None) -> Any:
     known = features_of(schema) if names is None else [of for of in names if of in counts]
     if known == schema.names or any(counts[of] > 1 for of in known):
         return schema
-    # Of batches without columns nothing tells how many rows they have.
-    known = known or schema.names[:1]
+    known = known or for_rows(schema.names)
     return import_module("pyarrow").schema([schema.field(name) for name in known], schema.metadata)
 
 

@@ -15,6 +15,7 @@ from .identity import of_rows, of_types
 from .known import library_of
 from .readers import (
     Made,
+    for_rows,
     heads,
     is_frame,
     present,
@@ -134,8 +135,7 @@ class Source:
         wanted = heads(columns, self._names)
         if wanted is None or wanted:
             return wanted
-        # Of batches without columns nothing tells how many rows they have.
-        return list(self._names() or [])[:1] or None
+        return for_rows(self._names() or []) or None
 
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
         return self._open(columns)
