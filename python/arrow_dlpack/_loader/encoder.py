@@ -296,11 +296,8 @@ def check_trained(source: Source, options: LoaderOptions, schema: _core.Field) -
         name = field.name
         if name not in own.names or name in query.categories:
             continue
-        parts, dtype = (
-            (("the encoder", field), ("the source", own.field(name))),
-            query.dtype_of(name),
-        )
-        kinds = [part.type for _, part in parts]
+        parts = ("the encoder", field), ("the source", own.field(name))
+        dtype, kinds = query.dtype_of(name), [part.type for _, part in parts]
         if type_of_all(kinds, dtype) is None:
             way_out = anew(name, *kinds) or source.way
             raise TypeError(f"{differ(name, parts, dtype)}: {way_out}")
