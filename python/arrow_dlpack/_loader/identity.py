@@ -365,7 +365,7 @@ def stamps_of(fragments: Iterable[Any]) -> dict[str, Any]:
 
 
 def are_replaced(begun: Mapping[str, Any]) -> bool:
-    """Whether other files are in the places of those that these are of."""
+    """Whether other files, or none, are in the places of those that these are of."""
     return any(stamp_of(path) != stamp for path, stamp in begun.items())
 
 
