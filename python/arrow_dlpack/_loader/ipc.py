@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from .identity import of_files, of_types, stamps_of
+from .known import is_local_system
 from .paths import FEATHER, IPC_FILE, is_ipc, named, of_key, of_no_bytes, stamp_of, unread
 from .readers import Made
 from .schema import ALL, Query, with_keys
@@ -77,7 +78,7 @@ class IpcFiles(Several):
     def __init__(self, files: Sequence[tuple[str, Mapping[str, Any]]], system: Any) -> None:
         self._files = [IpcFile(path, keys, system) for path, keys in files]
         super().__init__(self._files)
-        self._is_local = system.type_name == "local"
+        self._is_local = is_local_system(system)
         self._stamped = self._stamps()
 
     def _name(self, at: int) -> str:

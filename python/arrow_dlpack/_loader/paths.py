@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import unquote
 
+from .known import is_local_system
 from .parallel import side_by_side
 
 #: Formats of pyarrow.dataset by the ends of names; Parquet where no name tells.
@@ -295,7 +296,7 @@ def are_ipc_files(paths: Sequence[str], system: Any) -> bool:
 
     Of files over a network the first one tells for all.
     """
-    asked = paths if system.type_name == "local" else paths[:1]
+    asked = paths if is_local_system(system) else paths[:1]
     return all(_beginning(path, system).startswith(IPC_FILE) for path in asked)
 
 
