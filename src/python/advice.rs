@@ -181,7 +181,7 @@ type Found = PyResult<Option<WayOut>>;
 #[pyo3(signature = (data, /))]
 pub(super) fn _way_to_table(data: &Bound<'_, PyAny>) -> Option<Cow<'static, str>> {
     let WayOut { words, made } = Expected::Arrow.way_out(data)?;
-    made.as_ref().map_or(Some(words), |made| Some(made.table().into()))
+    Some(made.map_or(words, |made| made.table().into()))
 }
 
 /// How to make a tensor of it.

@@ -292,11 +292,7 @@ fn at_path(table: &StructArray, path: &str) -> PyResult<Option<Found>> {
 }
 
 /// The column at a path within one: of nulls, which are of any type, it is themselves.
-fn within_column(
-    array: ArrayRef,
-    field: FieldRef,
-    path: &str,
-) -> PyResult<Option<(ArrayRef, FieldRef)>> {
+fn within_column(array: ArrayRef, field: FieldRef, path: &str) -> PyResult<Option<Found>> {
     match field.data_type() {
         DataType::Struct(inner) => {
             let table = batch(&array, &Schema::new(inner.clone()))?;
