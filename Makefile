@@ -38,11 +38,12 @@ models:
 
 # In processes that each take a file at a time. Without the largest neighbours, of which PaddlePaddle and TensorFlow: one
 # process cannot hold both for long, and what they alone could show is in the slow tier.
+LARGEST := paddle,tensorflow,lance,deltalake,moto
 WORKERS := 2
 PYTEST := $(BIN)/pytest --config-file python/pyproject.toml --numprocesses $(WORKERS) --dist loadfile
 test-python: $(VENV)/.test build
 	$(EXTENSION)
-	LEFT_OUT=paddle,tensorflow,lance,deltalake,moto $(PYTEST) python/tests
+	LEFT_OUT=$(LARGEST) $(PYTEST) python/tests
 
 EXTENSION := $(MATURIN) develop --quiet --uv --manifest-path examples/extension/Cargo.toml
 
@@ -335,7 +336,8 @@ semver: $(SEMVER)
 # Which lines all tests together run; writes docs/development/coverage.md.
 coverage: $(VENV)/.test $(LLVM_COV)
 	$(RUSTUP) rustup toolchain install $(NIGHTLY) --profile minimal --component llvm-tools --no-self-update
-	. $(BIN)/activate && $(RUSTUP) RUSTUP_TOOLCHAIN=$(NIGHTLY) PATH="$(abspath $(dir $(LLVM_COV))):$$PATH" .ci/coverage.sh
+	. $(BIN)/activate && $(RUSTUP) RUSTUP_TOOLCHAIN=$(NIGHTLY) PATH="$(abspath $(dir $(LLVM_COV))):$$PATH" \
+		LEFT_OUT=$(LARGEST) .ci/coverage.sh
 
 # The fuzz targets, from the inputs in fuzz/corpus on: so many executions of each, `make fuzz RUNS=10000000`
 # for a campaign. See fuzz/README.md.
