@@ -284,7 +284,15 @@ pub mod ffi;
 pub mod import;
 #[cfg(feature = "ndarray")]
 mod ndarray_views;
-pub mod pandas;
+pub mod pandas {
+    //! The columns that pandas marks as an index in a schema's metadata.
+    //!
+    //! pandas and pyarrow store an index as columns of the table, after the others, with the names of its levels. The
+    //! schema's metadata lists them in JSON under the key `pandas`:
+    //! <https://pandas.pydata.org/docs/development/developer.html#storing-pandas-dataframe-objects-in-apache-parquet-format>.
+
+    pub use crate::columns::index_columns;
+}
 #[cfg(feature = "pyo3")]
 pub mod python;
 
@@ -323,13 +331,13 @@ mod site {
 
 mod alloc;
 mod arrow_types;
+mod columns;
 mod copy;
 mod error;
 mod exported;
 mod fence;
 mod kernels;
 mod layout;
-mod names;
 mod number;
 #[cfg(feature = "pyo3")]
 mod pending;

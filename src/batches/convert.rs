@@ -20,7 +20,7 @@ use crate::export::{
 };
 use crate::ffi::DLDataType;
 use crate::{
-    CopyPolicy, CopyReason, Error, ExportOptions, Hint, NullPolicy, Order, arrow_types, names,
+    CopyPolicy, CopyReason, Error, ExportOptions, Hint, NullPolicy, Order, arrow_types, columns,
 };
 
 /// Which columns are read, which of them as codes, and how they become a batch.
@@ -44,7 +44,7 @@ impl BatchPlan {
         let named: Vec<&str> = options.column_options.iter().map(|(name, _)| &**name).collect();
         let read =
             Schema::new(columns.iter().map(|&at| schema.field(at).clone()).collect::<Vec<_>>());
-        names::columns(&read, &named)?;
+        columns::of_names(&read, &named)?;
         // Batches are small, and more than one process may be making them.
         let threads = options.export.threads.or(NonZero::new(1));
         let mut export = options.export.clone().with_threads(threads);

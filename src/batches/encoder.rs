@@ -12,7 +12,7 @@ use super::reader::{Codes, Piece};
 use super::{Batch, BatchOptions};
 use crate::chunks::checked;
 use crate::export::check_type;
-use crate::{Error, fence::fenced, names};
+use crate::{Error, columns, fence::fenced};
 
 /// Makes of rows what [`Batches`](super::Batches) makes of them as one batch: for a model in service, which gets a few rows
 /// at a time and has to see what it saw in training.
@@ -122,7 +122,7 @@ impl Encoder {
     fn encode_by(&self, plan: &BatchPlan, rows: &RecordBatch) -> Result<Batch, Error> {
         let fields = &self.schema.fields()[..plan.codes.len()];
         let wanted: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
-        let found = names::columns(rows.schema_ref(), &wanted)?;
+        let found = columns::of_names(rows.schema_ref(), &wanted)?;
         let mut read = Vec::with_capacity(fields.len());
         for ((&at, field), codes) in found.iter().zip(fields).zip(&plan.codes) {
             let column = rows.column(at);

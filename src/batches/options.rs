@@ -7,7 +7,7 @@ use arrow_schema::Schema;
 use super::categories::Categories;
 use super::shuffle::Resume;
 use crate::{
-    CopyPolicy, Error, ExportOptions, NullPolicy, export::PadOptions, ffi::DLDataType, names,
+    CopyPolicy, Error, ExportOptions, NullPolicy, columns, export::PadOptions, ffi::DLDataType,
 };
 
 /// How to make batches. Options added later will default to the present behaviour.
@@ -487,12 +487,12 @@ impl BatchOptions {
     pub(super) fn positions(&self, schema: &Schema) -> Result<Vec<usize>, Error> {
         let positions = match self.names() {
             // One error lists all missing names, those of labels too.
-            Some(wanted) => names::columns(schema, &wanted)?,
+            Some(wanted) => columns::of_names(schema, &wanted)?,
             None => {
-                let mut positions = names::features(schema);
+                let mut positions = columns::features(schema);
                 positions.retain(|&at| !self.labels.contains(schema.field(at).name()));
                 let labels: Vec<&str> = self.labels.iter().map(String::as_str).collect();
-                positions.extend(names::columns(schema, &labels)?);
+                positions.extend(columns::of_names(schema, &labels)?);
                 positions
             }
         };

@@ -10,7 +10,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::{DataType, Field};
 
 use super::options::ReadAs;
-use super::{primitive, refusal};
+use super::{refusal, share};
 use crate::alloc::Fresh;
 use crate::chunks::{Dictionary, are_same, recoded, tells_apart};
 use crate::extension::Extension;
@@ -348,7 +348,7 @@ fn decimals(data_type: &DataType) -> Option<Decimals> {
 
 /// The values of an array that stores items of `width` bytes, restricted to the slice.
 fn values(array: &dyn Array, width: usize) -> Buffer {
-    if let Some(numbers) = primitive::buffer(array) {
+    if let Some(numbers) = share::buffer(array) {
         return numbers;
     }
     let data = array.to_data();

@@ -35,8 +35,8 @@
 // The files:
 // - `source` and `options` are the input; `prepare` plans, to one tensor or to one for each column, and a plan runs.
 // - `cells` reads an array as cells, with an arm for each family of types, and finds which are null.
-// - `column` makes the tensor of a column, `table` that of a table as a matrix; `row`, `ragged`, `padded` and `dense_lists` (lists
-//   of one length) make the others, of what `lists` reads and plans; `primitive` is the short cut for plain numbers.
+// - `share` is the short cut for plain numbers; `column` makes the tensor of a column, `table` that of a table as a matrix;
+//   `ragged`, `padded` and `dense_lists` (lists of one length) make the others, of what `lists` reads and plans.
 // - `destination` has a plan write to memory of the caller's, or to a vector.
 // - `into_tensor` takes arrays that are handed over; `refusal` has the errors and the advice for each type.
 
@@ -49,10 +49,9 @@ mod lists;
 mod options;
 mod padded;
 mod prepare;
-mod primitive;
 mod ragged;
 mod refusal;
-mod row;
+mod share;
 mod source;
 mod table;
 
@@ -70,12 +69,12 @@ pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
 pub use options::{ExportOptions, NullPolicy, Order};
 pub use padded::{Longer, PadOptions, Padded, PreparedPadded, Side, padded, prepare_padded};
 pub use prepare::{Prepared, PreparedColumns, prepare, prepare_columns};
-pub(crate) use prepare::{prepare_by_type, prepare_column, prepare_dense, share};
-pub(crate) use primitive::vector;
+pub(crate) use prepare::{prepare_by_type, prepare_column, prepare_dense};
 pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
 #[cfg(feature = "pyo3")]
 pub(crate) use refusal::hint_at_depth;
 pub(crate) use refusal::nulls;
+pub(crate) use share::{share, vector};
 pub use source::{IntoSource, Source};
 pub(crate) use source::{check_columns, check_type, table_schema};
 pub(crate) use table::UniformMatrix;
@@ -180,7 +179,7 @@ pub fn tensor<'a, F>(
     options: &ExportOptions,
 ) -> Result<ManagedTensor, Error> {
     let source = source.into_source();
-    if let Some(shared) = prepare::share(source, options) {
+    if let Some(shared) = share(source, options) {
         return shared;
     }
     let planned = source.as_table(|source| prepare::values_of(source, options, RowLength::Any))?;

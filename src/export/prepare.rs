@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::{Field, FieldRef};
+use arrow_schema::FieldRef;
 
 use super::column::{Axes, Column};
 use super::options::{ExportOptions, NullPolicy};
@@ -13,7 +13,8 @@ use super::source::{IntoSource, Source, check_columns, check_type, empty};
 use super::{
     cells::CellArray,
     dense_lists::{DenseLists, RowLength},
-    primitive, row,
+    lists::read_row,
+    share::share,
     table::Matrix,
 };
 use crate::alloc::Unwritten;
@@ -324,28 +325,6 @@ fn is_lists(source: Source<'_>) -> bool {
     arrow_types::is_variable_list(data_type)
 }
 
-/// The tensor of a plain numeric array that can be shared, without planning; `None` for any other source.
-#[inline(always)] // so that the tensor is written where the caller returns it: a move takes a tenth of the call
-pub(crate) fn share(
-    source: Source<'_>,
-    options: &ExportOptions,
-) -> Option<Result<ManagedTensor, Error>> {
-    let (array, field) = match source {
-        Source::Array(array, field) => (array, field),
-        Source::Chunks([chunk], field) => (&**chunk, Some(field)),
-        _ => return None,
-    };
-    let is_plain =
-        |field: &Field| field.metadata().is_empty() && array.data_type() == field.data_type();
-    if !field.is_none_or(is_plain) || !options.are_default() {
-        return None;
-    }
-    match primitive::vector(array) {
-        Some(vector) => Some(Ok(vector.share())),
-        None => primitive::nested(array),
-    }
-}
-
 /// The chunks of a source that is not a table, at least one.
 fn chunks(source: Source<'_>, options: &ExportOptions) -> Result<Vec<CellArray>, Error> {
     let field = &source.field();
@@ -357,7 +336,7 @@ fn chunks(source: Source<'_>, options: &ExportOptions) -> Result<Vec<CellArray>,
         Source::Array(array, _) => Ok(vec![read(array)?]),
         Source::Row(array, _, index) => {
             check_type(array, field)?;
-            Ok(vec![row::read_row(array, field, index, options.reading())?])
+            Ok(vec![read_row(array, field, index, options.reading())?])
         }
         Source::Chunks([], _) => Ok(vec![read(&empty(field)?)?]),
         Source::Chunks(arrays, _) => arrays.iter().map(|array| read(array)).collect(),

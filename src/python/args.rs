@@ -23,14 +23,16 @@ use crate::arrow_types::is_ragged;
 use crate::error::Names;
 use crate::export::{PadOptions, Side};
 use crate::{
-    ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Number, Order, Representation, import,
-    names, pandas,
+    ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Number, Order, Representation,
+    columns, import,
 };
 
 argument!(
     #[derive(Default)]
     NullsArg(NullPolicy) = nulls
 );
+
+argument!(WritableArg(bool), "writable must be True, False or None");
 
 /// `nulls`: "error", "nan", "mask", or the value that replaces nulls.
 fn nulls(object: &Bound<'_, PyAny>) -> PyResult<NullPolicy> {
@@ -353,7 +355,7 @@ pub(super) fn refuse_twice(wanted: &[String]) -> PyResult<()> {
 pub(super) fn _check_names(names: Items<String>, wanted: ColumnsArg) -> PyResult<()> {
     let among: Vec<&str> = names.0.iter().map(String::as_str).collect();
     let wanted: Vec<&str> = wanted.0.iter().map(String::as_str).collect();
-    names::positions(&among, &wanted).map(drop)?;
+    columns::positions(&among, &wanted).map(drop)?;
     Ok(())
 }
 
@@ -371,5 +373,6 @@ pub(super) fn _check_nulls(nulls: NullsArg) {
 #[expect(clippy::needless_pass_by_value, reason = "arguments")]
 pub(super) fn _index_columns(names: Items<String>, metadata: &[u8]) -> Vec<usize> {
     let names: Vec<&str> = names.0.iter().map(String::as_str).collect();
-    str::from_utf8(metadata).map_or_else(|_| Vec::new(), |text| pandas::positions(&names, text))
+    str::from_utf8(metadata)
+        .map_or_else(|_| Vec::new(), |text| columns::index_positions(&names, text))
 }

@@ -21,7 +21,7 @@ use super::protocols::is_arrow;
 use super::runtime::unlocked;
 use super::tensor::PyTensor;
 use crate::import::{self, Side, TableColumn};
-use crate::{CopyReason, Error, ManagedTensor, alloc, error::Names, names};
+use crate::{CopyReason, Error, ManagedTensor, alloc, columns, error::Names};
 
 /// record_batch(data, /, names=None, *, copy=None, type=None)
 /// --
@@ -123,7 +123,7 @@ fn types_of(
         let must = "the keys of type are names of columns";
         asked.push(name.extract::<String>().map_err(|_| wrong(&name, must))?);
     }
-    names::positions(&names, &asked.iter().map(String::as_str).collect::<Vec<_>>())?;
+    columns::positions(&names, &asked.iter().map(String::as_str).collect::<Vec<_>>())?;
     let of = |name: &str| match types.get_item(name)? {
         Some(own) => match AskedType::read(&own) {
             Ok(asked) => Ok((asked, true)),

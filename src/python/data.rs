@@ -1,17 +1,17 @@
 //! Arrow data of any kind, columns and tables, to tensors.
 
-use std::sync::Arc;
+use std::{iter, sync::Arc};
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{FieldRef, Schema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::{prelude::*, sync::PyOnceLock, types::PyDict};
 
 use super::args::pointless;
 use super::arrow::imported::Imported;
 use super::errors::Asked;
-use super::frame;
+use super::numpy::buffer_import::buffer;
+use super::protocols::{class_has, methods};
 use super::runtime::{exported, unlocked};
 use super::source::{self, Received};
 use super::tensor::PyTensor;
@@ -20,8 +20,8 @@ use crate::error::Names;
 use crate::export::{self, Exported, PadOptions, PreparedPadded, PreparedRagged, Source};
 use crate::ffi::DLDataType;
 use crate::{
-    CopyPolicy, CopyReason, Error, ExportOptions, ManagedTensor, Order, Plan, Step, arrow_types,
-    names,
+    CopyPolicy, CopyReason, Error, ExportOptions, ManagedTensor, NullPolicy, Order, Plan, Step,
+    arrow_types, columns,
 };
 
 /// The Arrow data of a Python object, and what its import copied.
@@ -46,7 +46,7 @@ pub(super) fn to_tensor<'py>(
     refuse_none(columns.as_deref())?;
     let is_copied = options.are_of_a_copied_matrix();
     if is_copied {
-        if let Some(matrix) = frame::matrix(object, columns.as_deref(), options)? {
+        if let Some(matrix) = matrix_of_frame(object, columns.as_deref(), options)? {
             return Ok(Bound::new(py, PyTensor::from(matrix))?.into_any());
         }
     }
@@ -67,6 +67,35 @@ pub(super) fn refuse_none(columns: Option<&[String]>) -> PyResult<()> {
         Some([]) => Err(PyValueError::new_err("columns= is empty: name at least one column")),
         _ => Ok(()),
     }
+}
+
+/// The matrix of a small frame of pandas whose columns have one dtype, by `DataFrame.to_numpy`; `None` of everything else.
+///
+/// pandas exports a frame by a conversion of pyarrow's, which takes most of a millisecond however few rows there are. A frame
+/// that this way does not take, or of which a value does not fit, takes the usual one, which has the same result or the
+/// error.
+fn matrix_of_frame(
+    object: &Bound<'_, PyAny>,
+    wanted: Option<&[String]>,
+    options: &ExportOptions,
+) -> PyResult<Option<ManagedTensor>> {
+    static NUMBERS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+    let py = object.py();
+    let [array, _stream] = methods(py);
+    if class_has(object, array) != Some(false) {
+        return Ok(None);
+    }
+    let Some(function) = source::of_frames(py, &NUMBERS, "numbers")? else { return Ok(None) };
+    let numbers = function.call1((object, wanted, options.nulls == NullPolicy::Nan))?;
+    if numbers.is_none() {
+        return Ok(None);
+    }
+    // Of a long double the usual way says that Arrow has not got it.
+    let Ok(values) = buffer(&numbers) else { return Ok(None) };
+    let data_type = values.dtype().to_arrow();
+    let dtype = data_type.and_then(|own| export::matrix_dtype(iter::once(&own), options));
+    Ok(dtype.and_then(|dtype| values.cast(dtype).ok()))
 }
 
 impl Data {
@@ -272,9 +301,9 @@ fn select(
     let indices = match columns {
         Some(columns) => {
             let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-            names::columns(&schema, &columns)?
+            columns::of_names(&schema, &columns)?
         }
-        None => names::features(&schema),
+        None => columns::features(&schema),
     };
     if indices.iter().copied().eq(0..schema.fields().len()) {
         return Ok((batches, Arc::new(schema)));

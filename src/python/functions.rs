@@ -1,14 +1,14 @@
 //! The package's functions.
 
-use pyo3::prelude::*;
+use pyo3::{prelude::*, sync::PyOnceLock};
 
 use super::args::{
     self, ColumnsArg, DtypeArg, LengthArg, NullsArg, OrderArg, PadArg, PhysicalArg, ThreadsArg,
-    TypeArg, pointless,
+    TypeArg, WritableArg, pointless,
 };
 use super::data::{self, Data};
 use super::dlpack::request::{CopyArg, DeviceArg};
-use super::framework::{Taker, WritableArg};
+use super::numpy::convert::FRAMEWORKS;
 use super::{array::PyArray, named_tuples, out::Out, runtime::unlocked};
 use crate::NullPolicy;
 
@@ -225,6 +225,40 @@ pub(super) fn ragged<'py>(
     let prepared = Data::read(obj, None)?.ragged(obj, &options, offset_type)?;
     let nbytes = prepared.plan().bytes_copied();
     taker.take(named_tuples::ragged(py, unlocked(py, nbytes, || prepared.run())?, None)?)
+}
+
+/// Makes a framework's tensors of ours, or leaves them as they are.
+struct Taker<'py>(Option<Bound<'py, PyAny>>);
+
+impl<'py> Taker<'py> {
+    /// The taker of a framework, and `copy` for tensors that may have to be writable.
+    fn new(
+        py: Python<'py>,
+        framework: Option<Bound<'py, PyAny>>,
+        writable: Option<WritableArg>,
+        copy: Option<CopyArg>,
+    ) -> PyResult<(Self, Option<CopyArg>)> {
+        if framework.is_none() && writable.is_none() {
+            return Ok((Self(None), copy));
+        }
+        let (writable, copy) = (writable.map(|writable| writable.0), copy.map(|copy| copy.0));
+        static ASKED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let asked = ASKED.import(py, FRAMEWORKS, "asked")?.call1((framework, writable, copy))?;
+        let (take, copy) = asked.extract()?;
+        Ok((Self(take), copy))
+    }
+
+    /// The same structure of the framework's tensors.
+    fn take(self, made: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = made.py();
+        match self.0 {
+            Some(take) => {
+                static MAPPED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+                MAPPED.import(py, FRAMEWORKS, "mapped")?.call1((made, take))
+            }
+            None => Ok(made),
+        }
+    }
 }
 
 /// Tensors open right now, as (exported, imported); for leak tests.

@@ -39,14 +39,13 @@
 //   `asdlpack`; `array`, `tensor`, `field` and `plan` (with `explain`) are its classes. What `Array` and `Tensor` do is in
 //   `array_methods` and `tensor_methods`, which import modules that import the classes; `lent_tensor` is memory that Python
 //   may be writing to.
-// - `source` receives Arrow data from Python, by which method; `data` makes tensors of it, columns and tables;
-//   `named_tuples` are those of rows that differ in length; `read_once` knows readers that are spent; `protocols` says
-//   which protocols an object supports; `out` is memory of the caller's for a result.
+// - `source` receives Arrow data from Python, by which method, and asks the package about frames of pandas; `data` makes
+//   tensors of it, columns and tables; `named_tuples` are those of rows that differ in length; `read_once` knows readers that
+//   are spent; `protocols` says which protocols an object supports; `out` is memory of the caller's for a result.
 // - `arrow` speaks Arrow's C interfaces, `dlpack` the protocol of that name, `numpy` the buffer protocol and the array
 //   interfaces; `batches` are the batches of a stream, as Python has them, and `encoder` makes one of the rows of a request.
 // - `args`, `index` and `dtype` read arguments, which `describe` has words for; `errors` has the exceptions, `advice` what
-//   to do with objects of the wrong kind; `runtime` knows the interpreter; `preview`, `pickle` and `framework` show, pickle,
-//   and hand to other libraries.
+//   to do with objects of the wrong kind; `runtime` knows the interpreter; `preview` and `pickle` show and pickle.
 // - `rust_api` and `pyo3_arrow` are for other extensions.
 
 mod advice;
@@ -64,8 +63,6 @@ mod dtype;
 mod encoder;
 mod errors;
 mod field;
-mod frame;
-mod framework;
 mod functions;
 mod index;
 mod lent_tensor;

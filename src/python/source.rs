@@ -3,7 +3,10 @@
 //! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
 
 use arrow_schema::{DataType, Field, FieldRef};
-use pyo3::exceptions::{PyNotImplementedError, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyAttributeError, PyImportError, PyNotImplementedError, PyOverflowError, PyTypeError,
+    PyValueError,
+};
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
@@ -15,7 +18,6 @@ use super::arrow::stream::{Stream, drained};
 use super::arrow::structs::ArrowArrayStream;
 use super::describe::{described, type_name};
 use super::errors::unsupported;
-use super::frame;
 use super::protocols::{attribute, class_has, methods};
 use super::read_once::Reading;
 use super::runtime::RecursionGuard;
@@ -202,7 +204,7 @@ fn explained(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     if !is_of_a_column {
         return error;
     }
-    let told = match frame::function(py, &EXPLAINED, "explained") {
+    let told = match of_frames(py, &EXPLAINED, "explained") {
         Ok(Some(function)) => function.call1((object, error.value(py))),
         _ => return error,
     };
@@ -242,9 +244,25 @@ fn narrowed<'py>(
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     static NARROWED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-    let Some(function) = frame::function(object.py(), &NARROWED, "narrowed")? else {
+    let Some(function) = of_frames(object.py(), &NARROWED, "narrowed")? else {
         return Ok(None);
     };
     let frame = function.call1((object, wanted))?;
     Ok((!frame.is_none()).then_some(frame))
+}
+
+/// A function of the Python package's for frames; `None` where an extension of another package has no such package beside it,
+/// or one of an older version.
+pub(super) fn of_frames<'a, 'py>(
+    py: Python<'py>,
+    cell: &'a PyOnceLock<Py<PyAny>>,
+    name: &str,
+) -> PyResult<Option<&'a Bound<'py, PyAny>>> {
+    match cell.import(py, "arrow_dlpack._frames", name) {
+        Ok(function) => Ok(Some(function)),
+        Err(error) if error.is_instance_of::<PyImportError>(py) => Ok(None),
+        Err(error) if error.is_instance_of::<PyAttributeError>(py) => Ok(None),
+        // A signal's, which came in between.
+        Err(error) => Err(error),
+    }
 }

@@ -13,7 +13,7 @@ use crate::alloc::{self, Fresh};
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{self, CellValues, Cells};
 use crate::tensor::TensorSpec;
-use crate::{Error, ExportOptions, ManagedTensor, arrow_types::MAX_DEPTH, export, names};
+use crate::{Error, ExportOptions, ManagedTensor, arrow_types::MAX_DEPTH, columns, export};
 
 /// Columns of a table that are all numbers, with no more metadata than names, as the table has; two or more. `wanted`: their
 /// names, in the order of the matrix; all columns if there are none.
@@ -34,7 +34,7 @@ pub(super) fn columns_of(schema: &ArrowSchema, wanted: Option<&[String]>) -> Opt
             };
             let own: Vec<&str> = schema.children().ok()?.map(name).collect::<Option<_>>()?;
             let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
-            Some(names::positions(&own, &wanted).ok()?)
+            Some(columns::positions(&own, &wanted).ok()?)
         }
     };
     let mut last: Option<(&str, DataType)> = None;

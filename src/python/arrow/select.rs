@@ -10,7 +10,7 @@ use pyo3::{exceptions::PyValueError, prelude::*};
 
 use super::schema::{MAX_FIELDS, field_from, metadata_of, struct_of};
 use super::structs::{ArrowArray, ArrowSchema, Checked};
-use crate::names;
+use crate::columns;
 
 /// The field of a schema, for a table only with the columns of these names, if any are given; and which of the
 /// children these are, if they are not all.
@@ -32,7 +32,7 @@ fn picked(schema: &ArrowSchema, wanted: &[String]) -> PyResult<Option<(FieldRef,
     let names: Vec<_> = columns.iter().map(|column| name_of(column)).collect();
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
-    let mut positions = names::positions(&names, &wanted)?;
+    let mut positions = columns::positions(&names, &wanted)?;
     positions.sort_unstable();
     positions.dedup();
     if positions.len() == columns.len() {

@@ -1,10 +1,11 @@
 //! What columns become in batches: the arguments that `LoaderOptions` has for the engine, and the results in Python.
 
 use arrow_array::Array;
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyBufferError, PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::Error;
 use crate::batches::{
     Batch, BatchColumn, BatchOptions, BatchTensor, ColumnOptions, Features, Form,
 };
@@ -15,6 +16,7 @@ use crate::python::args::{
 use crate::python::array::PyArray;
 use crate::python::batches::categories::PyCategories;
 use crate::python::describe::{argument, wrong};
+use crate::python::errors::{Asked, Wishes};
 use crate::python::named_tuples;
 use crate::python::tensor::PyTensor;
 
@@ -97,6 +99,19 @@ fn options_of(form: &Bound<'_, PyAny>) -> PyResult<ColumnOptions> {
     let mut options = options.with_dtype(dtype.map(|dtype| dtype.0));
     options.nulls = nulls.map(|nulls| nulls.0);
     Ok(options)
+}
+
+/// The error of batches that were not opened.
+pub(in crate::python) fn not_opened(error: Error, options: &BatchOptions) -> PyErr {
+    match error {
+        Error::NoColumns if options.columns.as_ref().is_some_and(Vec::is_empty) => {
+            PyValueError::new_err("columns= is empty: format=\"matrix\" takes at least one column")
+        }
+        Error::NoColumns if !options.labels.is_empty() => {
+            PyBufferError::new_err("no features are left beside the label")
+        }
+        error => Asked::Batches(&Wishes::of(options)).refusal(error),
+    }
 }
 
 /// The features, or with labels a pair of both: of a label, or of a dict of several.

@@ -5,7 +5,6 @@
 
 pub(in crate::python) mod categories;
 pub(in crate::python) mod epoch;
-pub(in crate::python) mod errors;
 pub(in crate::python) mod forms;
 pub(in crate::python) mod prefetch;
 pub(in crate::python) mod source;
@@ -19,12 +18,11 @@ use arrow_schema::Schema;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::{create_exception, intern, prelude::*, types::PyDict};
 
-use self::errors::{not_opened, refused};
-use self::forms::{BatchOptionsArg, into_python};
+use self::forms::{BatchOptionsArg, into_python, not_opened};
 use self::source::chunks_of;
 use super::args::{pointless, refuse_twice};
 use super::array::PyArray;
-use super::errors::Wishes;
+use super::errors::{Asked, Wishes};
 use super::runtime::Interrupt;
 use super::runtime::unlocked;
 use super::tensor::PyTensor;
@@ -83,7 +81,7 @@ impl PyBatches {
                 let stopped = |error| Error::Reader(ReaderError::urgent(error));
                 let check = Box::new(move || asked().map_err(stopped));
                 let next = Task { check, threads: NonZero::new(1) }.run(|| pipeline.next());
-                next.map_err(|error| refused(error, &self.wishes))
+                next.map_err(|error| Asked::Batches(&self.wishes).refusal(error))
             }),
             // The batches continue: another thread reads them.
             State::Prefetch(made) if made.0.is_own_thread() => {

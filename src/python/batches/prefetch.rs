@@ -8,9 +8,8 @@ use std::{process, task::Poll};
 use pyo3::exceptions::{PyRuntimeError, PySystemExit};
 use pyo3::prelude::*;
 
-use super::errors::refused;
 use crate::batches::{Batch, Batches, Queue, State};
-use crate::python::errors::Wishes;
+use crate::python::errors::{Asked, Wishes};
 
 /// The interval between checks for signals, such as Ctrl-C.
 const A_WHILE: Duration = Duration::from_millis(50);
@@ -32,7 +31,7 @@ pub(in crate::python) fn next(
             // Only the end of the interpreter stops batches that are still read.
             Poll::Ready(None) if queue.is_stopped() => return Err(ending()),
             Poll::Ready(next) => {
-                return next.transpose().map_err(|error| refused(error, wishes));
+                return next.transpose().map_err(|error| Asked::Batches(wishes).refusal(error));
             }
             Poll::Pending => {}
         }

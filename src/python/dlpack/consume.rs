@@ -5,7 +5,7 @@ use pyo3::types::{PyCapsule, PyType};
 use pyo3::{intern, prelude::*};
 
 use super::request::{DlDeviceArg, Request};
-use super::{capsule, exchange, request, vectorcall};
+use super::{capsule, exchange, request};
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
 use crate::python::advice::{Expected, of_dtype, of_elements, of_layout};
 use crate::python::array::PyArray;
@@ -37,7 +37,7 @@ pub(in crate::python) fn ask<'py>(
     let is_newest = request.max_version == Some(DLPackVersion::CURRENT);
     let is_usual = is_newest && request.dl_device.is_none() && copy.is_none() && !synchronises;
     let _level = RecursionGuard::enter(py)?;
-    let first = if is_usual { vectorcall::ask(x) } else { None };
+    let first = if is_usual { capsule::call_newest(x) } else { None };
     let (answer, understood) = if let Some(Ok(answer)) = first {
         (answer, true)
     } else {

@@ -25,11 +25,10 @@ use super::advice::{is_null, listed};
 use super::args::{Items, TypeArg};
 use super::array::PyArray;
 use super::assemble;
-use super::batches::errors::{not_opened, refused};
-use super::batches::forms::{BatchOptionsArg, into_python};
+use super::batches::forms::{BatchOptionsArg, into_python, not_opened};
 use super::describe::{described, type_name};
 use super::dlpack::consume;
-use super::errors::{Wishes, placed};
+use super::errors::{Asked, Wishes, placed};
 use super::field::PyField;
 use super::runtime::unlocked;
 use super::source;
@@ -39,7 +38,7 @@ use crate::chunks::{batch, checked};
 use crate::extension::Extension;
 use crate::ffi::DLDataType;
 use crate::import::Representation;
-use crate::{Error, alloc, names};
+use crate::{Error, alloc, columns};
 
 /// Makes of rows what a batch of the same options is.
 #[pyclass(name = "_Encoder", module = "arrow_dlpack._core", frozen)]
@@ -107,7 +106,10 @@ impl PyEncoder {
         };
         let nbytes = found.iter().map(|(array, _)| array.get_buffer_memory_size()).sum();
         let made = unlocked(py, nbytes, || self.encoder.encode_columns(&found, count, label));
-        into_python(py, made.map_err(|error| refused(error, &self.wishes.of_request(&found)))?)
+        into_python(
+            py,
+            made.map_err(|error| Asked::Batches(&self.wishes.of_request(&found)).refusal(error))?,
+        )
     }
 
     /// The columns that are read, with their types in training; the labels are the last ones.
@@ -235,7 +237,7 @@ fn of_table(rows: &Bound<'_, PyAny>, wanted: &[TrainedColumn]) -> PyResult<(Vec<
 /// The columns without an index of pandas's that has the name of one: pandas has levels and columns of one number, and pyarrow
 /// calls both by it. In training the index was no feature.
 fn without_index(table: RecordBatch) -> Result<RecordBatch, Error> {
-    let features = names::features(table.schema_ref());
+    let features = columns::features(table.schema_ref());
     let fields = table.schema_ref().fields();
     if features.len() == fields.len() {
         return Ok(table);

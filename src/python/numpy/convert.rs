@@ -6,7 +6,6 @@ use pyo3::{intern, prelude::*};
 
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::python::errors::unsupported;
-use crate::python::framework;
 use crate::python::runtime::unlocked;
 use crate::python::tensor::PyTensor;
 use crate::tensor::TensorSpec;
@@ -128,7 +127,7 @@ pub(in crate::python) fn jax_array<'py>(
 
 /// The `jax.Array` of one of NumPy's, whose values it has.
 pub(in crate::python) fn to_jax<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    array.py().import(framework::MODULE)?.call_method1("check_jax_array", (array,))?;
+    array.py().import(FRAMEWORKS)?.call_method1("check_jax_array", (array,))?;
     array.py().import("jax.numpy")?.call_method1("asarray", (array,))
 }
 
@@ -140,6 +139,9 @@ pub(in crate::python) fn numpy_error(py: Python<'_>, error: PyErr, copy: Option<
     }
     error
 }
+
+/// The Python module that knows the frameworks.
+pub(in crate::python) const FRAMEWORKS: &str = "arrow_dlpack._frameworks";
 
 /// An iterator over what a method of the object returns for 0, 1, 2 and so on, `len` times.
 pub(in crate::python) fn each<'py>(

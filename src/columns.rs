@@ -1,13 +1,46 @@
-//! The columns that pandas marks as an index in a schema's metadata.
-//!
-//! pandas and pyarrow store an index as columns of the table, after the others, with the names of its levels. The
-//! schema's metadata lists them in JSON under the key `pandas`:
-//! <https://pandas.pydata.org/docs/development/developer.html#storing-pandas-dataframe-objects-in-apache-parquet-format>.
+//! The columns of a table: by name, and those that pandas marks as an index in the schema's metadata.
 
 use std::collections::HashMap;
 
 use arrow_schema::Schema;
 use serde_json::{Value, value::RawValue};
+
+use crate::Error;
+
+/// Positions of the wanted names among the columns' names, each of which must be unique.
+pub(crate) fn positions(names: &[&str], wanted: &[&str]) -> Result<Vec<usize>, Error> {
+    let mut found: HashMap<&str, (usize, usize)> = HashMap::new();
+    for (index, name) in names.iter().enumerate() {
+        found.entry(name).or_insert((index, 0)).1 += 1;
+    }
+    let (mut positions, mut missing) = (Vec::with_capacity(wanted.len()), Vec::new());
+    for &name in wanted {
+        match found.get(name) {
+            Some(&(index, 1)) => positions.push(index),
+            Some(&(_, count)) => {
+                return Err(Error::SeveralColumns { name: name.to_owned(), count });
+            }
+            None => missing.push(name.to_owned()),
+        }
+    }
+    if missing.is_empty() {
+        return Ok(positions);
+    }
+    let names = names.iter().copied().map(str::to_owned).collect();
+    Err(Error::NoSuchColumns { missing, names })
+}
+
+/// The same for the columns of a table.
+pub(crate) fn of_names(schema: &Schema, wanted: &[&str]) -> Result<Vec<usize>, Error> {
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    positions(&names, wanted)
+}
+
+/// Positions of the columns that are not an index of pandas.
+pub(crate) fn features(schema: &Schema) -> Vec<usize> {
+    let index = index_columns(schema);
+    (0..schema.fields().len()).filter(|at| index.binary_search(at).is_err()).collect()
+}
 
 /// Positions of the columns of a table that are the index of a pandas data frame: labels of the rows, rather than
 /// features.
@@ -36,12 +69,12 @@ use serde_json::{Value, value::RawValue};
 pub fn index_columns(schema: &Schema) -> Vec<usize> {
     let Some(metadata) = schema.metadata().get("pandas") else { return Vec::new() };
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    positions(&names, metadata)
+    index_positions(&names, metadata)
 }
 
 /// Positions of the index among columns of these names: of equal names the last ones, because the index comes last.
 /// Levels may have one name: those that pandas calls 1 and 2 are both called "1" by pyarrow.
-pub(crate) fn positions(names: &[&str], metadata: &str) -> Vec<usize> {
+pub(crate) fn index_positions(names: &[&str], metadata: &str) -> Vec<usize> {
     // A range index is not a column; the metadata describes it by an object.
     let levels = levels(metadata).unwrap_or_default();
     let mut found: Vec<usize> = Vec::new();
@@ -91,7 +124,7 @@ fn finite(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::positions;
+    use super::index_positions;
 
     const NAMES: [&str; 4] = ["a", "day", "b", "day"];
 
@@ -108,7 +141,7 @@ mod tests {
         ] {
             let metadata =
                 format!(r#"{{"columns": [{{"name": "a"}}], "index_columns": {levels}}}"#);
-            assert_eq!(positions(&NAMES, &metadata), found, "{levels}");
+            assert_eq!(index_positions(&NAMES, &metadata), found, "{levels}");
         }
     }
 
@@ -116,10 +149,10 @@ mod tests {
     fn numbers_that_only_python_writes_hide_no_index() {
         for part in ["NaN", "-Infinity", "[1, Infinity]", r#"{"a": NaN, "b": "NaN \" NaN"}"#] {
             let metadata = format!(r#"{{"index_columns": ["day", "b"], "attributes": {part}}}"#);
-            assert_eq!(positions(&NAMES, &metadata), [2, 3], "{part}");
+            assert_eq!(index_positions(&NAMES, &metadata), [2, 3], "{part}");
         }
         let named = r#"{"x": NaN, "index_columns": ["a", "Infinity \\"], "y": -Infinity}"#;
-        assert_eq!(positions(&["a", "Infinity \\"], named), [0, 1]);
+        assert_eq!(index_positions(&["a", "Infinity \\"], named), [0, 1]);
     }
 
     #[test]
@@ -145,7 +178,7 @@ mod tests {
             &nested,
         ] {
             assert!(
-                positions(&NAMES, metadata).is_empty(),
+                index_positions(&NAMES, metadata).is_empty(),
                 "{}",
                 metadata.get(..40).unwrap_or(metadata)
             );
