@@ -11,7 +11,7 @@ from typing import Any
 from .. import _core
 from . import filters as _filters
 from .categories import ColumnCoder, encoded
-from .identity import of_rows, of_types
+from .identity import of_filter, of_rows, of_types
 from .known import library_of
 from .readers import (
     Made,
@@ -107,9 +107,10 @@ class Source:
         where = query.where
         if where is None or self._rows is None or self.once:
             return self._rows if where is None else None
-        if self._counted.get(str(where)) is None:
-            self._counted[str(where)] = count_of(self.runs(query.counted))
-        return self._counted[str(where)]
+        kept = of_filter(where)
+        if kept not in self._counted:
+            self._counted[kept] = count_of(self.runs(query.counted))
+        return self._counted[kept]
 
     def read(self, query: Query) -> Any:
         """Arrow data with at least these columns, and codes in place of categories."""
