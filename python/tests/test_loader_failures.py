@@ -74,7 +74,7 @@ def test_a_loader_whose_source_failed_goes_on_behind_whole_batches(prefetch):
 
 
 STORE = """
-import fsspec, pyarrow as pa, pyarrow.parquet as pq
+import sys, fsspec, pyarrow as pa, pyarrow.dataset, pyarrow.parquet as pq
 from fsspec.implementations.memory import MemoryFileSystem
 from arrow_dlpack import Loader
 
@@ -89,22 +89,26 @@ MemoryFileSystem._open = open_
 for at in range(4):
     with fsspec.open(f"memory://d/{at}.parquet", "wb") as file:
         pq.write_table(pa.table({"x": range(1000)}), file)
+is_scanner = sys.argv[1] == "scanner"
 for _ in range(20):
-    loader = Loader("memory://d/*.parquet", batch_size=100)
+    paths = [f"/d/{at}.parquet" for at in range(4)]
+    dataset = pa.dataset.dataset(paths, filesystem=fsspec.filesystem("memory"))
+    source = dataset.scanner() if is_scanner else "memory://d/*.parquet"
+    loader = Loader(source, batch_size=100)
     assert len(list(loader)) == 40
     is_down.append(True)
     try:
         list(loader)
     except OSError as error:
-        assert "503" in str(error) and "/d/0.parquet" in str(error)
+        assert "503" in str(error) and (is_scanner or "/d/0.parquet" in str(error))
     else:
         raise AssertionError("it was read")
     is_down.clear()
 """
 
 
-def test_a_file_system_of_python_that_fails_ends_the_epoch():
-    done = subprocess.run(
-        [sys.executable, "-c", STORE], capture_output=True, text=True, check=False, timeout=300
-    )
+@pytest.mark.parametrize("source", ["paths", "scanner"])
+def test_a_file_system_of_python_that_fails_ends_the_epoch(source):
+    run = [sys.executable, "-c", STORE, source]
+    done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")

@@ -18,6 +18,7 @@ from .. import _core
 from .._frames import class_of
 from .._items import items_of
 from .datasets import Dataset, Files, Fragments, is_of_reading
+from .finite import scanned
 from .iceberg import Iceberg, portable
 from .identity import ends_of, of_footers, of_groups, of_rows, of_types
 from .ipc import IpcFiles
@@ -27,6 +28,7 @@ from .known import (
     is_local_system,
     is_of_pyarrow,
     known_schema,
+    library_of,
 )
 from .paths import are_ipc_files, arrow_system, format_of, found_files
 from .readers import is_frame, reader_of, table_of
@@ -136,7 +138,10 @@ class Scan(Source):
     way = casting("x.to_table().cast(schema)")
 
     def __init__(self, scanner: Any) -> None:
-        super().__init__(lambda columns: scanner.to_reader(), identify=partial(_types_of, scanner))
+        # Lance's are of a class below pyarrow's, and have no `scan_batches`.
+        is_of_pyarrow = library_of(scanner) == "pyarrow"
+        read = partial(scanned, scanner) if is_of_pyarrow else scanner.to_reader
+        super().__init__(lambda columns: read(), identify=partial(_types_of, scanner))
 
     def explained(self, error: Exception, query: Query) -> Exception:
         if "already scanned" not in str(error):
