@@ -322,7 +322,7 @@ msrv-check:
 
 # The same sources with the next major version of arrow, in a copy with a lockfile and a build of its own.
 arrow-next: $(VENV)/.test
-	$(PYTHON) .ci/arrow_next.py
+	LEFT_OUT=$(LARGEST) $(PYTHON) .ci/arrow_next.py
 
 # Writes what the crate makes public to docs/development/public-api.txt; `make docs` compares it.
 api:
