@@ -86,7 +86,7 @@ class Dataset(Source):
     anew = "a dataset keeps the footers that it has read, and a new one reads it"
 
     def __init__(self, dataset: Any) -> None:
-        super().__init__(lambda columns: None)
+        super().__init__()
         self._dataset = dataset
         #: The filter of the dataset itself, and the dataset without it.
         self._own, self._unfiltered = _filters.own_of(dataset), _filters.without_own(dataset)

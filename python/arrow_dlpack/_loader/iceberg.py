@@ -9,10 +9,10 @@ from .. import _core
 from .identity import digest_of, ends_of, is_cheap, of_types
 from .readers import Made, heads
 from .schema import ALL, Query
-from .source import Source, casting
+from .source import Opened, casting
 
 
-class Iceberg(Source):
+class Iceberg(Opened):
     """A scan of one snapshot, whose files are planned once and read one after the other.
 
     pyiceberg's own reader hands all files to its threads at once, and a loop that is slower than

@@ -33,7 +33,7 @@ from .known import (
 from .paths import are_ipc_files, arrow_system, format_of, found_files
 from .readers import is_frame, reader_of, table_of
 from .schema import Query, Run, Told, conformed, told_by
-from .source import Loop, Several, Source, Stream, casting, rows_of_table
+from .source import Loop, Opened, Several, Source, Stream, casting, rows_of_table
 
 
 def _has(*names: str) -> Callable[[Any], bool]:
@@ -94,7 +94,7 @@ def _of_stream(source: Any) -> Source:
     count = partial(rows_of_table, source) if is_frame(source) else None
     identify = partial(_types_of, source) if is_once or rows is None else None
     known = partial(known_schema, source)
-    return Source(
+    return Opened(
         lambda columns: source, rows, is_once, identify=identify, count=count, known=known
     )
 
@@ -106,7 +106,7 @@ def _types_of(source: Any, query: Query) -> dict[str, Any]:
 
 def _of_cursor(cursor: Any) -> Source:
     way = casting("x.fetch_arrow_table().cast(schema)")
-    return Source(lambda columns: cursor.fetch_record_batch(), once=True, way=way)
+    return Opened(lambda columns: cursor.fetch_record_batch(), once=True, way=way)
 
 
 def _of_duckdb(connection: Any) -> Source:
@@ -122,7 +122,7 @@ def _of_duckdb(connection: Any) -> Source:
             raise ValueError(f"the result of this connection's last query has been read: {way}")
         return reader
 
-    return Source(read, once=True, way=casting("x.to_arrow_table().cast(schema)"))
+    return Opened(read, once=True, way=casting("x.to_arrow_table().cast(schema)"))
 
 
 def _nameless(error: Exception, way: str) -> Exception:
@@ -132,7 +132,7 @@ def _nameless(error: Exception, way: str) -> Exception:
     return error
 
 
-class Scan(Source):
+class Scan(Opened):
     """A scanner of pyarrow's, which does not tell whether it can be read again."""
 
     way = casting("x.to_table().cast(schema)")
@@ -164,7 +164,7 @@ def _lock_of(file: Any) -> Lock:
     return _LOCKS.setdefault(file, Lock())
 
 
-class ParquetFile(Source):
+class ParquetFile(Opened):
     """A ParquetFile of pyarrow's, which is open already."""
 
     way = casting("x.read().cast(schema)")
@@ -365,7 +365,7 @@ TABLE: list[tuple[Callable[[Any], bool], Callable[[Any], Source]]] = [
     (_has("to_reader"), Scan),  # pyarrow's scanners
     (_is_scan, Iceberg),
     (_is_iceberg, lambda table: Iceberg(table.scan())),
-    (_has("to_arrow_batch_reader"), lambda scan: Source(lambda _: scan.to_arrow_batch_reader())),
+    (_has("to_arrow_batch_reader"), lambda scan: Opened(lambda _: scan.to_arrow_batch_reader())),
     (_has("iter_batches", "schema_arrow"), ParquetFile),
     (_has("collect_batches", "collect_schema"), _of_lazy_frame),
     (_is_batches, _of_batches),

@@ -285,7 +285,7 @@ class Mixed(Source):
 
     def __init__(self, mix: Mix) -> None:
         self._parts = [_kinds.source_of_one(one) for one, _ in mix.sources]
-        super().__init__(lambda columns: None, once=any(part.once for part in self._parts))
+        super().__init__(once=any(part.once for part in self._parts))
         told = ((f"source {at} of the Mix", path) for at, path in enumerate(mix._paths))
         #: What errors call each source.
         self._called = [name if path is None else f"{name} ({path})" for name, path in told]

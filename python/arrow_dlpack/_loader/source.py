@@ -77,23 +77,15 @@ class Source:
 
     def __init__(
         self,
-        open_columns: Callable[[Sequence[str] | None], Any],
         rows: int | None = None,
         once: bool = False,
         names: Callable[[], Sequence[str] | None] = lambda: None,
-        identify: Callable[[Query], dict[str, Any]] | None = None,
         *,
         count: Callable[[], int | None] | None = None,
-        known: Callable[[], Any] = lambda: None,
         way: str | None = None,
     ) -> None:
-        """identify: tells what a state holds of data of which rows are not to be read for it.
-
-        count: the rows that data have now which may change between epochs.
-        known: the schema of data that are not opened for it, None if they do not tell it unread.
-        """
-        self._open, self._rows, self.once, self._names = open_columns, rows, once, names
-        self._identify, self._count, self._known_schema = identify, count, known
+        """count: the rows that data have now which may change between epochs."""
+        self._rows, self.once, self._names, self._count = rows, once, names, count
         self._counted: dict[str, int] = {}
         self.way = way or self.way
 
@@ -139,13 +131,12 @@ class Source:
         return for_rows(self._names() or []) or None
 
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
-        return self._open(columns)
+        """What is opened for `_read`, with these columns at least."""
+        raise NotImplementedError
 
     def schema(self, query: Query = ALL) -> Any:
         """All of its columns as a filter sees them, None if that is not known before it is read."""
-        if self.once:
-            return self._known_schema()
-        return reader_of(readable_for(self._open(None), query.columns, named_in(query))).schema
+        raise NotImplementedError
 
     def untyped(self) -> Sequence[str]:
         """Columns of which another source may say that they are texts: this one has no value."""
@@ -181,12 +172,7 @@ class Source:
         return partial(self._identity_of, query)
 
     def _identity_of(self, query: Query) -> dict[str, Any]:
-        if self._identify is not None:
-            return self._identify(query)
-        if self.once or self._rows is None:
-            return {}
-        data = readable_for(self._open(None), query.columns)
-        return of_rows(self._rows, lambda at: [_core._take(data, at)], query)
+        raise NotImplementedError
 
     def explained(self, error: Exception, query: Query) -> Exception:
         """An error of reading, which tells where it is."""
@@ -202,6 +188,45 @@ class Source:
             if told is error:
                 raise
             raise told from error
+
+
+class Opened(Source):
+    """Arrow data that a function opens, for each epoch."""
+
+    def __init__(
+        self,
+        open_columns: Callable[[Sequence[str] | None], Any],
+        rows: int | None = None,
+        once: bool = False,
+        names: Callable[[], Sequence[str] | None] = lambda: None,
+        identify: Callable[[Query], dict[str, Any]] | None = None,
+        *,
+        count: Callable[[], int | None] | None = None,
+        known: Callable[[], Any] = lambda: None,
+        way: str | None = None,
+    ) -> None:
+        """identify: tells what a state holds of data of which rows are not to be read for it.
+
+        known: the schema of data that are read once, None if they do not tell it unread.
+        """
+        super().__init__(rows, once, names, count=count, way=way)
+        self._open, self._identify, self._known_schema = open_columns, identify, known
+
+    def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
+        return self._open(columns)
+
+    def schema(self, query: Query = ALL) -> Any:
+        if self.once:
+            return self._known_schema()
+        return reader_of(readable_for(self._open(None), query.columns, named_in(query))).schema
+
+    def _identity_of(self, query: Query) -> dict[str, Any]:
+        if self._identify is not None:
+            return self._identify(query)
+        if self.once or self._rows is None:
+            return {}
+        data = readable_for(self._open(None), query.columns)
+        return of_rows(self._rows, lambda at: [_core._take(data, at)], query)
 
 
 def named_in(query: Query) -> Callable[[Any, str], bool] | None:
@@ -261,7 +286,8 @@ class Stream(Source):
         known: Callable[[], Any] = lambda: None,
         way: str | None = None,
     ) -> None:
-        super().__init__(lambda columns: None, rows, once, names, identify, known=known, way=way)
+        super().__init__(rows, once, names, way=way)
+        self._identify, self._known_schema = identify, known
         self._parts, self._told_parts, self._is_begun = parts, told, False
         #: Those of an iterator that is read once, from its first reading on.
         self._left: _Parts | None = None
@@ -276,9 +302,8 @@ class Stream(Source):
         return self._known_schema()
 
     def _identity_of(self, query: Query) -> dict[str, Any]:
-        return super()._identity_of(query) or of_types(
-            self._begun_as.get(_columns_of(query)), query
-        )
+        begun = self._begun_as.get(_columns_of(query))
+        return self._identify(query) or of_types(begun, query)
 
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
         source = self._parts(columns)
@@ -380,7 +405,7 @@ class Several(Source):
     def __init__(self, parts: Sequence[Any]) -> None:
         is_once = any(map(_core._is_read_once, parts))
         count = partial(_rows_of_all, parts) if any(map(is_frame, parts)) else None
-        super().__init__(lambda columns: None, _rows_of_all(parts), is_once, count=count)
+        super().__init__(_rows_of_all(parts), is_once, count=count)
         self._parts = list(parts)
         #: By the columns that are read.
         self._schemas: dict[tuple[str, ...] | None, list[Any]] = {}
@@ -427,7 +452,7 @@ class Several(Source):
         def data(_: Sequence[str] | None) -> Any:
             return Made(schema, (batch for at in numbers for batch in self._batches(at, query)))
 
-        some = Source(data, names=lambda: schema.names)
+        some = Opened(data, names=lambda: schema.names)
         part = Part(self._name(numbers[0]), own, schema.names)
         return Run(part, lambda: some._read(query, columns, seen))
 
