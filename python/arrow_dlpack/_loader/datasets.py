@@ -92,7 +92,8 @@ class Dataset(Source):
         self._own, self._unfiltered = _filters.own_of(dataset), _filters.without_own(dataset)
         _filters.check_places(self._own)
         self._pieces: list[Piece] | None = None
-        self._read_footers: list[Any] | None = None
+        #: Its files, once their footers have been read.
+        self._fragments: list[Any] | None = None
 
     @cached_property
     def _stamped(self) -> dict[str, Any]:
@@ -170,12 +171,12 @@ class Dataset(Source):
 
     def fragments(self) -> list[Any]:
         """Its files, whose footers or first rows have been read; none of another dataset."""
-        if self._read_footers is None:
+        if self._fragments is None:
             found = self._all_fragments() if self._own is None else []
             _ = self._stamped  # before the footers
             read_footers(found, getattr(self._dataset, "filesystem", None))
-            self._read_footers = found
-        return self._read_footers
+            self._fragments = found
+        return self._fragments
 
     def _all_fragments(self) -> list[Any]:
         """Its files, before its own filter."""
@@ -263,7 +264,7 @@ class Dataset(Source):
 
     def _stored(self, where: Any) -> list[Any]:
         """The schemas of the files of which the filter may keep rows."""
-        found = self._read_footers or list(self._unfiltered.get_fragments(where))
+        found = self._fragments or list(self._unfiltered.get_fragments(where))
         read_footers(found, getattr(next(iter(found), None), "filesystem", None))
         return [fragment.physical_schema for fragment in found]
 
@@ -373,7 +374,7 @@ class Dataset(Source):
         where, told = self._where(query), error
         if where is not None:
             told = _filters.of_values(error, where, _filters.seen_of(self.schema(query)))
-        fragments = self._read_footers or self._listed()
+        fragments = self._fragments or self._listed()
         fragments = [fragment for fragment in fragments if hasattr(fragment, "path")]
         if any(fragment.path in str(error) for fragment in fragments):
             return error
@@ -444,12 +445,12 @@ class Files(Dataset):
         self._arrow_rows: dict[str, int] = {}
 
     def fragments(self) -> list[Any]:
-        if self._read_footers is None:
+        if self._fragments is None:
             _ = self._stamped  # before the footers
             found = self._opened()
             self._kinds = [self._kind(at, fragment) for at, fragment in enumerate(found)]
-            self._read_footers = found
-        return self._read_footers
+            self._fragments = found
+        return self._fragments
 
     def _opened(self) -> list[Any]:
         """The files, with keys of folders as columns, but for those that a file has itself."""
@@ -506,7 +507,7 @@ class Files(Dataset):
     def refresh(self) -> None:
         if are_replaced(self._stamped):
             del self._stamped
-            self._read_footers = self._pieces = None
+            self._fragments = self._pieces = None
             self._schemas, self._kinds, self._arrow_rows = [], [], {}
 
     @cached_property
