@@ -27,6 +27,7 @@ from arrow_dlpack import (
     Loader,
     Mix,
     Pad,
+    Ragged,
     UnsupportedError,
     iter_batches,
     to_tensor,
@@ -315,6 +316,14 @@ def test_a_loader_says_what_its_columns_become():
     assert '\n  x: double -> Cast("float16")>' in repr(
         Loader(TABLE, columns={"x": Cast("float16")})
     )
+
+
+def test_a_label_of_lists_beside_a_matrix_is_ragged():
+    lists = pa.table({"x": [1.0, 2.0], "l": [[1, 2], [3]]})
+    loader = Loader(lists, batch_size=2, format="matrix", label="l")
+    assert repr(loader).endswith("label l: list<item: int64> -> Ragged>")
+    ((_, label),) = loader
+    assert isinstance(label, Ragged)
 
 
 @pytest.mark.parametrize("dtype", [float, "double", np.dtype("f8"), pa.float64(), pl.Float64])

@@ -335,6 +335,13 @@ def test_a_copy_beside_the_files_of_a_folder_is_no_part_of_it(tmp_path):
         Loader(tmp_path, columns=["y"])
 
 
+def test_a_mix_refuses_a_file_of_no_known_format_when_a_loader_does(tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+    for source in tmp_path / "notes.txt", Mix([(tmp_path / "notes.txt", 1), (TABLE, 1)]):
+        with pytest.raises(ValueError, match=r"notes\.txt is none of the files"):
+            Loader(source, batch_size=1)
+
+
 def test_a_dataset_without_rows_keeps_its_columns():
     rows = datasets.Dataset(TABLE)
     streamed = rows.to_iterable_dataset()

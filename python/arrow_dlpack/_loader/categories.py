@@ -12,7 +12,7 @@ from uuid import UUID
 
 from .. import _core
 from .._arrow_types import is_binary, is_text
-from .columns import Categories, alike, fills_nulls
+from .columns import Categories, canonical_word, fills_nulls
 from .finite import has_infinite
 from .readers import Made, cast, decoded, reader_of, without_view
 from .schema import ALL, Query, check_scanned, common, is_one_encoding, merged_of, selected
@@ -120,7 +120,7 @@ class _Distinct:
             part.cast(pa.time64("us")) if part.type == pa.time64("ns") else part
             for part in chain.from_iterable(self._parts.values())
         )
-        found = {alike(word) for part in exact for word in part.to_pylist()}
+        found = {canonical_word(word) for part in exact for word in part.to_pylist()}
         return {self._word(word) for word in found if word is not None}
 
     def _word(self, word: Any) -> Any:
@@ -371,7 +371,7 @@ def _changed(words: Sequence[Any], held: Any) -> tuple[Any, Any] | None:
     if _is_bytes(kind) and held.null_count == 0:
         return None
     try:
-        pairs = zip(words, map(alike, held.to_pylist()), strict=True)
+        pairs = zip(words, map(canonical_word, held.to_pylist()), strict=True)
         return next((pair for pair in pairs if pair[1] is None or pair[0] != pair[1]), None)
     except ValueError:  # nanoseconds, for which Python has no type
         return None

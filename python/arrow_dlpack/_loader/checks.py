@@ -25,7 +25,7 @@ from .mix import Mix, source_of
 from .options import LoaderOptions
 from .readers import heads, is_column
 from .schema import Query, features_of
-from .source import Loop
+from .source import Loop, Source
 
 
 def check_source(data: Any, options: LoaderOptions) -> None:
@@ -98,14 +98,26 @@ def _emptied_part(data: Any, query: Query) -> tuple[Any, str | None]:
     if not is_local(data):
         empty = emptied(data)
         return empty, None if empty is None else source_of(data).way
-    try:
-        files = source_of(data)
-        head = files.head()
-    except (OSError, ValueError):  # of a file that is not there yet, or not whole
+    if (found := _headed(data)) is None:
         return None, None
+    files, head = found
     files.check_texts(query)
     schemas, are_all = head or ([], False)
     return emptied_files(schemas) if are_all else None, files.way
+
+
+def _headed(data: Any) -> tuple[Source, tuple[list[Any], bool] | None] | None:
+    """The source of paths or fragments, and its head; None where a file is not there, or not
+    written to its end: it may be where the Loader is handed to.
+    """
+    try:
+        files = source_of(data)
+    except FileNotFoundError:
+        return None
+    try:
+        return files, files.head()
+    except (OSError, ValueError):
+        return None
 
 
 def _read_of(names: Sequence[str], query: Query) -> list[str]:
@@ -119,15 +131,8 @@ def _emptied_files(data: Any, query: Query) -> Any:
 
     It looks for the files anew: there may be more when an epoch begins.
     """
-    try:
-        files = source_of(data)
-    except FileNotFoundError:  # it may be there where the Loader is handed to
-        return None
-    try:
-        head = files.head()
-    except (OSError, ValueError):  # or it is not written to its end yet
-        return None
-    if head is None:
+    files, head = _headed(data) or (None, None)
+    if files is None or head is None:
         return None
     schemas, are_all = head
     schema, names = schemas[0], schemas[0].names

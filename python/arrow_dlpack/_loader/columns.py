@@ -209,10 +209,10 @@ def _word(word: Any) -> Any:
         return None
     if not isinstance(word, Hashable):
         raise TypeError(f"words must be texts, numbers or other single values, got {word!r}")
-    return alike(word)
+    return canonical_word(word)
 
 
-def alike(word: Any) -> Any:
+def canonical_word(word: Any) -> Any:
     """The word, or the one that equals all that are the same value: one NaN, and times of UTC.
 
     Two times of an hour that a zone has twice are equal in Python, and no time of another zone is.

@@ -118,7 +118,7 @@ def _becomes(name: str, schema: Any, options: LoaderOptions, is_whole: bool = Fa
     if kind is None or _is_object(kind):
         return of
     if has_offsets(kind) or is_list_view(kind):
-        return f"{of} -> {'matrix' if options.matrix else 'Ragged'}"
+        return f"{of} -> Ragged"  # a matrix refuses such features
     if name in options.wanted.labels:
         return of
     if options.dtype is not None:
