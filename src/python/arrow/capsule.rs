@@ -9,6 +9,7 @@ use arrow_schema::{DataType, FieldRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::{prelude::*, sync::critical_section::with_critical_section, types::PyCapsule};
 
+use super::gather::row_width;
 use super::import::array_from;
 use super::imported::Imported;
 use super::matrix;
@@ -98,18 +99,9 @@ impl<'py> Pair<'py> {
 /// About how many bytes an import reads or moves at most, computed before the array has been checked.
 fn most_work(array: &ArrowArray, data_type: &DataType) -> usize {
     let rows = usize::try_from(array.length().max(array.offset())).unwrap_or(usize::MAX);
-    rows.max(1).saturating_mul(width_of(data_type).saturating_mul(2))
-}
-
-/// Bytes of a row; of what refers to other memory any number.
-fn width_of(data_type: &DataType) -> usize {
-    match data_type {
-        DataType::Boolean => 1,
-        DataType::Struct(fields) => fields
-            .iter()
-            .fold(0, |width: usize, field| width.saturating_add(width_of(field.data_type()))),
-        other => other.primitive_width().unwrap_or(usize::MAX),
-    }
+    // What refers to other memory may have any number of bytes.
+    let width = row_width(data_type).unwrap_or(usize::MAX);
+    rows.max(1).saturating_mul(width.saturating_mul(2))
 }
 
 /// Reads the structure in an `arrow_schema` capsule, which keeps it.

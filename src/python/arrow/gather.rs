@@ -98,7 +98,7 @@ impl<'a> Gather<'a> {
 
 /// Bytes of a row without validity, for types whose rows all have the same size: numbers, booleans, fixed-size
 /// lists and structs of these.
-fn row_width(data_type: &DataType) -> Option<usize> {
+pub(super) fn row_width(data_type: &DataType) -> Option<usize> {
     match data_type {
         DataType::Boolean => Some(1),
         DataType::FixedSizeList(item, size) => {
