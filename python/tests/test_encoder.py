@@ -158,6 +158,18 @@ def test_a_matrix_is_that_of_a_loader(nulls, dtype):
     same(Encoder.from_json(encoder.to_json())(table.to_pylist()), batch[0])
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_codes_decide_the_dtype_of_a_matrix_as_in_a_loader(dtype):
+    table = pa.table({"x": pa.array([1, 2], "int16"), "c": ["a", "b"]})
+    columns = {"x": None, "c": Categories(["a", "b"], dtype=dtype)}
+    for options in {}, {"label": {"c": Categories(["b", "a"], dtype=dtype)}, "columns": ["x"]}:
+        loader = Loader(table, batch_size=None, format="matrix", **{"columns": columns} | options)
+        (batch,) = loader
+        encoder = loader.encoder()
+        same(encoder(table, label="label" in options), batch)
+        same(Encoder.from_json(encoder.to_json())(table), batch[0] if "label" in options else batch)
+
+
 def test_all_columns_but_labels_and_an_index_are_features():
     frame = pd.DataFrame({"x": [1.5, 2.5], "y": [0, 1]}, index=pd.Index([7, 8], name="id"))
     encoder = Loader(frame, batch_size=1, label="y").encoder()

@@ -4,7 +4,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::{fmt, iter};
 
-use arrow_array::types;
+use arrow_array::types::{self, Int64Type};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Int32Array, cast::AsArray, downcast_primitive_array,
 };
@@ -135,12 +135,20 @@ impl Categories {
         self.of_values(&found, own.len())
     }
 
-    /// The codes of a column, whose name its errors have.
-    pub(crate) fn read(&self, column: &ArrayRef, field: &Field) -> Result<ArrayRef, Error> {
-        match self.codes(column, field) {
-            Ok(codes) => Ok(Arc::new(codes)),
-            Err(error) => Err(Error::in_column(field.name(), error)),
+    /// The codes of a column, whose name its errors have, as `Int32` or `Int64`.
+    pub(crate) fn read(
+        &self,
+        column: &ArrayRef,
+        field: &Field,
+        data_type: &DataType,
+    ) -> Result<ArrayRef, Error> {
+        let codes = self.codes(column, field);
+        let codes = codes.map_err(|error| Error::in_column(field.name(), error))?;
+        if data_type != &DataType::Int64 {
+            return Ok(Arc::new(codes));
         }
+        alloc::probe_alloc(codes.len().saturating_mul(size_of::<i64>()))?;
+        Ok(Arc::new(codes.unary::<_, Int64Type>(i64::from)))
     }
 
     fn of_values(&self, values: &LeafValues, rows: usize) -> Result<Int32Array, Error> {

@@ -153,7 +153,9 @@ impl BatchPlan {
         let mut read: Vec<ArrayRef> = Vec::with_capacity(columns.len());
         for ((column, field), codes) in columns.iter().zip(&self.codes) {
             read.push(match codes {
-                Some(Codes::Categories(categories, _)) => categories.read(column, field)?,
+                Some(Codes::Categories(categories, _, data_type)) => {
+                    categories.read(column, field, data_type)?
+                }
                 _ => Arc::clone(column),
             });
         }

@@ -107,7 +107,7 @@ pub enum Form {
     /// An Arrow array, of any type.
     Arrow,
     /// A tensor of codes, the positions of the values among words. They are int32 unless the column's own `dtype` says
-    /// otherwise, and nulls are refused where others become NaN.
+    /// otherwise, in a matrix int32 or int64, and nulls are refused where others become NaN.
     Categories(Categories),
 }
 
@@ -453,15 +453,13 @@ impl BatchOptions {
             }
             Self { matrix: true, column_options, labels, .. }
                 if column_options.iter().any(|(name, own)| {
-                    !labels.contains(name)
-                        && !matches!(
-                            own,
-                            ColumnOptions {
-                                form: Form::Dense(_) | Form::Categories(_),
-                                dtype: None,
-                                nulls: None
-                            }
-                        )
+                    let codes = [None, Some(DLDataType::INT32), Some(DLDataType::INT64)];
+                    let is_other = match own.form {
+                        Form::Dense(_) => own.dtype.is_some(),
+                        Form::Categories(_) => !codes.contains(&own.dtype),
+                        _ => true,
+                    };
+                    !labels.contains(name) && (is_other || own.nulls.is_some())
                 }) =>
             {
                 "a matrix has the dtype and the policy for nulls of BatchOptions::export, and none of one column; the only forms \

@@ -16,6 +16,7 @@ use super::options::{BatchOptions, Form, Shard, Shuffle};
 use super::shuffle::Pool;
 use crate::chunks::{Coded, checked, concat_batches};
 use crate::export::UniformMatrix;
+use crate::ffi::DLDataType;
 use crate::{CopyPolicy, CopyReason, Error, task};
 
 /// The source of chunks, with the bytes that were moved to align each.
@@ -193,18 +194,26 @@ impl Reader {
 pub(super) enum Codes {
     /// Those of its dictionaries, as one.
     Dictionary(Arc<Coded>),
-    /// The positions of its values, of this field, among given words.
-    Categories(Categories, FieldRef),
+    /// The positions of its values, of this field, among given words, as this type.
+    Categories(Categories, FieldRef, DataType),
 }
 
 impl Codes {
-    pub(super) fn of(field: &FieldRef, form: &Form, physical: bool) -> Result<Option<Self>, Error> {
+    /// `dtype`: the one that the column's options ask for, which decides with others what a matrix of the codes is.
+    pub(super) fn of(
+        field: &FieldRef,
+        form: &Form,
+        dtype: Option<DLDataType>,
+        physical: bool,
+    ) -> Result<Option<Self>, Error> {
         Ok(match form {
             Form::Arrow => None,
             Form::Categories(categories) => {
                 let checked = categories.check(field);
                 checked.map_err(|error| Error::in_column(field.name(), error))?;
-                Some(Self::Categories(categories.clone(), Arc::clone(field)))
+                let is_long = dtype == Some(DLDataType::INT64);
+                let data_type = if is_long { DataType::Int64 } else { DataType::Int32 };
+                Some(Self::Categories(categories.clone(), Arc::clone(field), data_type))
             }
             _ if physical => Coded::new(field)?.map(|coded| Self::Dictionary(Arc::new(coded))),
             _ => None,
@@ -215,7 +224,9 @@ impl Codes {
     pub(super) fn field(&self) -> FieldRef {
         match self {
             Self::Dictionary(coded) => Arc::clone(&coded.codes),
-            Self::Categories(_, field) => Field::new(field.name(), DataType::Int32, true).into(),
+            Self::Categories(_, field, data_type) => {
+                Field::new(field.name(), data_type.clone(), true).into()
+            }
         }
     }
 
@@ -230,7 +241,9 @@ impl Codes {
     pub(super) fn read(&self, chunk: &ArrayRef, copy: CopyPolicy) -> Result<ArrayRef, Error> {
         match self {
             Self::Dictionary(coded) => coded.read(chunk, copy),
-            Self::Categories(categories, field) => categories.read(chunk, field),
+            Self::Categories(categories, field, data_type) => {
+                categories.read(chunk, field, data_type)
+            }
         }
     }
 }

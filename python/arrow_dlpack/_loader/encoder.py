@@ -324,8 +324,8 @@ def engine_of(options: LoaderOptions, schema: Any) -> _core._Encoder:
         if isinstance(made, tuple):
             one, other = (wish.words or ())[made[0]], (wish.words or ())[made[1]]
             raise ValueError(f'the words {one!r} and {other!r} of column "{name}" are one value')
-        _, dtype, nulls = forms.get(name, (None, None, None))
-        forms[name] = "categories", made, dtype, nulls
+        *_, nulls = forms.get(name, (None,))
+        forms[name] = "categories", made, wish.dtype, nulls
     return _core._Encoder(
         schema,
         options.with_copy_for(options.framework).for_engine(forms),

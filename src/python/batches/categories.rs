@@ -46,7 +46,7 @@ impl PyCategories {
         let nbytes = imported.nbytes();
         let (array, field) = imported.into_array(py)?;
         let field = Field::clone(&field).with_name(name);
-        let codes = unlocked(py, nbytes, || self.0.read(&array, &field));
+        let codes = unlocked(py, nbytes, || self.0.read(&array, &field, &DataType::Int32));
         let codes = codes.map_err(|error| Asked::Tensor.refusal(error))?;
         Ok(PyArray::try_new(codes, Arc::new(Field::new(name, DataType::Int32, true)))?)
     }
