@@ -9,8 +9,20 @@ import hostile
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from arrow_dlpack import Array, _core, asdlpack, explain, ragged, to_tensor, to_tensor_dict
+from arrow_dlpack import (
+    Array,
+    Categories,
+    Loader,
+    Mix,
+    _core,
+    asdlpack,
+    explain,
+    ragged,
+    to_tensor,
+    to_tensor_dict,
+)
 from dlpack_conformance.abi.capsule import PyCapsule_GetPointer
 from hostile_arrow import (
     GET,
@@ -613,6 +625,25 @@ IMPOSSIBLE_TYPES = {
 def test_a_type_that_cannot_be_is_an_error_where_there_are_no_arrays_either(convert, name):
     with pytest.raises(ValueError, match="there is no array of type"):
         convert(EmptyStream(**IMPOSSIBLE_TYPES[name]))
+
+
+@pytest.mark.parametrize("make", [Source, EmptyStream])
+def test_a_loop_refuses_a_number_of_children_that_no_schema_has(make):
+    """pyarrow, which reads it for a list, a Mix or a filter, ends the process."""
+
+    def lying():
+        return make(schema={"format": b"+s", "n_children": -1})
+
+    for loop in (
+        lambda: Loader(lying()),
+        lambda: Loader([lying()]),
+        lambda: Loader(iter([lying()])),
+        lambda: Loader(Mix([(lying(), 1)])),
+        lambda: Loader(lying(), filter=pc.field("x") > 1),
+        lambda: Loader(lying(), columns={"x": Categories.scan()}),
+    ):
+        with pytest.raises((TypeError, ValueError), match="the Arrow schema has -1 children"):
+            list(loop())
 
 
 def test_a_stream_without_arrays_is_an_empty_array():

@@ -10,6 +10,7 @@ from typing import Any
 from .. import _core
 from .._arrow_types import has_offsets, is_list_view
 from .._frames import class_of, explained, frame_names, is_pandas_frame, narrowed
+from .known import library_of
 
 
 class Made:
@@ -46,7 +47,8 @@ def reader_of(data: Any) -> Any:
     try:
         if hasattr(data, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(_Recorded(data))
-        batch = pa.record_batch(data)
+        is_checked = library_of(data) == "pyarrow" or not hasattr(data, "__arrow_c_array__")
+        batch = pa.record_batch(data if is_checked else _core.Array(data))
     except (NotImplementedError, OverflowError, TypeError, ValueError) as error:
         told = explained(data, error)
         if isinstance(told, OverflowError):

@@ -9,6 +9,7 @@ use std::ptr;
 
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 
+use super::schema::check_counts;
 use super::structs::{ArrowArray, ArrowArrayStream, ArrowSchema, EINVAL, Structure};
 use crate::fence::fenced;
 use crate::python::read_once::Reading;
@@ -58,14 +59,19 @@ unsafe extern "C-unwind" fn get_schema(
 ) -> c_int {
     // SAFETY: S1, by which the caller passes a live stream of ours, in one call at a time.
     let RecordedStream { stream, words, .. } = unsafe { inner(stream) };
-    match stream.schema() {
-        // SAFETY: S1, by which the caller passes memory for a schema.
-        Ok(schema) => unsafe { out.write(schema) },
+    let schema = match stream.schema() {
+        Ok(schema) => schema,
         Err(failure) => {
             *words = failure.words.map(CStr::to_owned);
             return failure.code;
         }
+    };
+    if let Err(refusal) = fenced(|| check_counts(&schema)).unwrap_or_else(Err) {
+        *words = Some(CString::new(refusal).unwrap_or_default());
+        return EINVAL;
     }
+    // SAFETY: S1, by which the caller passes memory for a schema.
+    unsafe { out.write(schema) };
     0
 }
 

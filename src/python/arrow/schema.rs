@@ -146,6 +146,16 @@ pub(super) fn check_node<'a>(
     Ok(Node { format, name, depth })
 }
 
+/// The same at all levels, of a schema that another library reads: pyarrow ends the process where counts lie.
+pub(super) fn check_counts(schema: &ArrowSchema) -> Checked {
+    fn check_at(schema: &ArrowSchema, depth: usize, fields: &mut usize) -> Checked {
+        let Node { depth, .. } = check_node(schema, depth, fields)?;
+        let mut below = schema.children()?.chain(schema.dictionary());
+        below.try_for_each(|below| check_at(below?, depth, fields))
+    }
+    check_at(schema, MAX_DEPTH, &mut { MAX_FIELDS })
+}
+
 /// The same for the children of a column's schema, at all levels.
 fn check_below(schema: &ArrowSchema, column: &str, depth: usize, fields: &mut usize) -> Checked {
     for below in schema.children()?.chain(schema.dictionary()) {
