@@ -1,11 +1,14 @@
-"""Arrow's C structures as pyarrow fills them, with one address in them changed or misread."""
+"""Arrow's C structures as pyarrow fills them, with one address in them changed or misread, and
+what is handed on of their flags.
+"""
 
+import pickle
 from contextlib import contextmanager
 from ctypes import c_int64, c_void_p
 
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Array
+from arrow_dlpack import Array, AsArrow, ByTokens, Loader, Mix, Pad, _core
 from dlpack_conformance.abi.capsule import PyCapsule_GetPointer, PyCapsule_New
 
 # Words of ArrowSchema and ArrowArray before the pointer to what they have many of.
@@ -83,3 +86,39 @@ def test_nulls_become_nulls_of_any_type():
     union = pa.sparse_union([pa.field("a", pa.int8()), pa.field("b", pa.string())])
     for kind in union, pa.struct([("a", pa.int8())]), pa.list_(pa.int8(), 3), pa.string():
         assert requested(pa.nulls(3), pa.field("", kind)).to_pylist() == [None] * 3
+
+
+SORTED = pa.map_(pa.string(), pa.int8(), keys_sorted=True)
+
+
+@pytest.mark.parametrize(
+    "type",
+    [
+        SORTED,
+        pa.map_(pa.int8(), SORTED),
+        pa.list_(SORTED),
+        pa.list_(SORTED, 2),
+        pa.struct([("a", SORTED), ("b", pa.int8())]),
+        pa.dense_union([pa.field("a", SORTED), pa.field("b", pa.int8())]),
+        pa.run_end_encoded(pa.int32(), SORTED),
+    ],
+    ids=str,
+)
+def test_maps_of_sorted_keys_stay_sorted(type):
+    """arrow-rs reads the flag, and writes a schema without it."""
+    array = Array(pa.nulls(2, type))
+    field = pa.field("x", type, nullable=False, metadata={"a": "b"})
+    for handed_on in array, pickle.loads(pickle.dumps(array)):
+        assert pa.array(handed_on).type.equals(type)
+    table = pa.Table.from_batches([], pa.schema([field]))
+    batch = pa.record_batch(_core._take(table, pa.array([], pa.uint64())))
+    assert batch.schema.equals(table.schema, check_metadata=True)
+
+
+def test_a_mix_takes_maps_of_sorted_keys():
+    table = pa.table({"m": pa.array([[("a", 1)]] * 4, SORTED), "l": [[1], [2], [3], [4]]})
+    columns = {"m": AsArrow(), "l": Pad(0)}
+    for source, by in (Mix([(table, 1)]), 2), (table, ByTokens(4, "l")):
+        found = [pa.array(batch["m"]) for batch in Loader(source, columns=columns, batch_size=by)]
+        assert pa.concat_arrays(found).equals(table["m"].combine_chunks())
+        assert all(array.type.equals(SORTED) for array in found)

@@ -176,7 +176,7 @@ fn fenced<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> PyResult<T> {
 }
 
 fn field_state<'py>(py: Python<'py>, field: &Field) -> PyResult<Bound<'py, PyTuple>> {
-    schema_state(py, &fenced(|| FFI_ArrowSchema::try_from(field))?)
+    schema_state(py, &fenced(|| arrow::schema::schema_of(field))?)
 }
 
 /// (format, name, flags, metadata, children, dictionary), as in Arrow's C interface.

@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
+use arrow_array::ffi::FFI_ArrowArray;
 use arrow_array::{Array, ArrayRef, StructArray, cast::AsArray, make_array};
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 
 use super::casts::{self, bytes_of_cast, cast, is_leaf, there_and_back};
+use super::schema::schema_of;
 use super::structs::{ArrowArray, ArrowSchema, Checked, Structure, fenced};
 use crate::arrow_types::{is_renamed, item_of};
 use crate::chunks::{everything, reserve};
@@ -31,8 +32,7 @@ pub(in crate::python) fn schema_capsule<'py>(
     py: Python<'py>,
     field: &Field,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let schema = FFI_ArrowSchema::try_from(field);
-    let schema = schema.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let schema = schema_of(field).map_err(|error| PyValueError::new_err(error.to_string()))?;
     PyCapsule::new_with_value(py, schema, ArrowSchema::CAPSULE)
 }
 

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, FieldRef};
+use arrow_array::ffi::FFI_ArrowSchema;
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, ffi::Flags};
 
-use super::structs::{ArrowSchema, Checked, fenced};
+use super::structs::{self, ArrowSchema, Checked, fenced};
 use crate::Error;
-use crate::arrow_types::{self, MAX_DEPTH};
+use crate::arrow_types::{self, MAX_DEPTH, child_types, item_of};
 
 /// The most fields of a schema, at all levels: far more than tables have. Children may point to the same
 /// structure repeatedly, and then a few structures describe more fields than can be counted.
@@ -178,4 +179,37 @@ fn refuse_polars(format: &str, column: &str) -> Checked {
         "{what} is of a type of polars' own, {own}, which Arrow has not: cast it to \
          polars.Int64, or polars.Float64 if that is too narrow (lists of it to polars.List of these), or leave it out"
     ))
+}
+
+/// The structure of a field, with the flag of maps whose keys are sorted at any level, which arrow-rs reads and does not write.
+pub(in crate::python) fn schema_of(field: &Field) -> Result<FFI_ArrowSchema, ArrowError> {
+    use DataType::{Dictionary, Map, RunEndEncoded, Struct, Union};
+    let (plain, data_type) = (FFI_ArrowSchema::try_from(field)?, field.data_type());
+    if !has_sorted_keys(data_type) {
+        return Ok(plain);
+    }
+    let children: Vec<&FieldRef> = match data_type {
+        Struct(fields) => fields.iter().collect(),
+        Union(fields, _) => fields.iter().map(|(_, field)| field).collect(),
+        Map(entries, _) => vec![entries],
+        RunEndEncoded(ends, values) => vec![ends, values],
+        other => item_of(other).into_iter().collect(),
+    };
+    let children = children.into_iter().map(|child| schema_of(child)).collect::<Result<_, _>>()?;
+    let values = match data_type {
+        Dictionary(_, values) => Some(schema_of(&Field::new("", DataType::clone(values), true))?),
+        _ => None,
+    };
+    let is_sorted = matches!(data_type, Map(_, true));
+    let own = if is_sorted { Flags::MAP_KEYS_SORTED } else { Flags::empty() };
+    let flags = plain.flags().unwrap_or(Flags::empty()).union(own).bits();
+    structs::schema(plain.format(), field.name(), flags, field.metadata().clone(), children, values)
+}
+
+fn has_sorted_keys(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Map(_, true) => true,
+        DataType::Dictionary(_, values) => has_sorted_keys(values),
+        other => child_types(other).into_iter().any(|(child, _)| has_sorted_keys(child)),
+    }
 }

@@ -13,6 +13,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::arrow_types::MAX_DEPTH;
 use crate::python::arrow::capsule::table_schema_of;
+use crate::python::arrow::schema::schema_of;
 use crate::python::arrow::structs::{ArrowSchema, Structure};
 use crate::python::describe::described;
 use crate::python::field::PyField;
@@ -23,7 +24,7 @@ use crate::python::source;
 #[pyo3(signature = (schema, /))]
 pub(in crate::python) fn _members<'py>(schema: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let field = source::field(schema, None)?;
-    members(schema.py(), &FFI_ArrowSchema::try_from(field.as_ref()).map_err(failed)?)
+    members(schema.py(), &schema_of(&field).map_err(failed)?)
 }
 
 fn members<'py>(py: Python<'py>, schema: &FFI_ArrowSchema) -> PyResult<Bound<'py, PyDict>> {
