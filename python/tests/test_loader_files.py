@@ -880,10 +880,15 @@ def test_a_file_of_a_mix_that_was_replaced_is_read_anew(tmp_path):
         assert batch["x"].tolist() == values
 
 
-def test_links_to_folders_above_are_followed_once(tmp_path):
+def test_links_to_folders_above_are_followed_once(tmp_path, monkeypatch):
     folder = parquet(pa.table({"x": [1]}), tmp_path / "data" / "inner")
     os.symlink(tmp_path / "data", f"{folder}/loop")
-    assert rows(str(tmp_path / "data"), "x") == [(1,)]
+    for source in "data", "data/**", "data/**/*.parquet", "**/*.parquet":
+        assert rows(str(tmp_path / source), "x") == [(1,)]
+    os.symlink(tmp_path / "data", tmp_path / "data" / "up")
+    monkeypatch.chdir(tmp_path / "data")
+    for source in ".", "**", "**/*.parquet", "inner/**":
+        assert rows(source, "x") == [(1,)]
 
 
 @pytest.mark.parametrize(
