@@ -145,8 +145,8 @@ class Array:
         For decimals, times of a day and date64 each number is read, because some are no values of them: those are a
         ValueError.
         mask: a tensor of booleans, False where a value is null, as nulls="mask" gives them: one for each row,
-        or one for each element, for nulls within the rows. It is copied, to bits. An Arrow array of booleans works
-        too.
+        or one for each element, for nulls within the rows; of elements that cannot be null, such as the bytes of
+        pa.binary(n), it hides all of a value or none. It is copied, to bits. An Arrow array of booleans works too.
 
         >>> import arrow_dlpack, numpy as np, pyarrow as pa
         >>> pa.array(arrow_dlpack.Array.from_dlpack(np.zeros((2, 3), "float32"))).type
@@ -769,7 +769,7 @@ def explain(
     with framework="torch" or "jax" copies everything, unless writable=False; copy=True explains that copy.
 
     It raises what the conversion would raise, except errors for values that do not fit the dtype, and for nulls of a
-    mask in a field that is not nullable. An object that can be read only once, such as a reader, is refused, because
+    mask in a field that is not nullable, or in some bytes of a binary. An object that can be read only once, such as a reader, is refused, because
     explain would consume it; a capsule is used up.
     Copies that the other library makes while it exports, as polars does for categoricals, are not counted.
 

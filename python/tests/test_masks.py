@@ -36,6 +36,43 @@ def test_what_mask_took_apart_is_put_together(column):
     assert back.null_count == column.null_count
 
 
+REQUIRED = pa.field("item", pa.int64(), nullable=False)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([b"ab", None, b"cd"], pa.binary(2)),
+        pa.array([b"z", b"y", None], pa.binary(1))[1:],
+        pa.array([[b"ab", None], [b"cd", b"ef"]], pa.list_(pa.binary(2), 2)),
+        pa.array([[1, 2], None, [3, 4]], pa.list_(REQUIRED, 2)),
+        pa.array([[[1], [2]], [[3], None]], pa.list_(pa.list_(REQUIRED, 1), 2)),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_what_can_be_null_as_a_whole_alone_is_put_together(column):
+    """The mask that is handed out is one of elements: bytes, and items that are not nullable."""
+    values, mask = to_tensor(column, nulls="mask")
+    assert mask.shape == values.shape
+    back = pa.array(from_dlpack(values, mask=mask, type=column.type))
+    back.validate(full=True)
+    assert back.equals(column)
+
+
+def test_some_bytes_of_a_binary_are_not_null():
+    values, mask = np.zeros((2, 2), "uint8"), np.array([[True, False], [True, True]])
+    with pytest.raises(BufferError, match="pass a mask of one value for each row"):
+        from_dlpack(values, mask=mask, type=pa.binary(2))
+    rows = from_dlpack(values, mask=mask.all(axis=1), type=pa.binary(2))
+    assert pa.array(rows).to_pylist() == [None, b"\0\0"]
+    with pytest.raises(BufferError, match='"item" is not nullable, and the mask hides 1 of 4'):
+        from_dlpack(values.astype("int64"), mask=mask, type=pa.list_(REQUIRED, 2))
+    # A mask without elements does not tell which rows are null.
+    empty = np.zeros((2, 0), "uint8")
+    with pytest.raises(BufferError, match="pass a mask of one value for each row"):
+        from_dlpack(empty, mask=empty > 0, type=pa.binary(0))
+
+
 def test_any_frameworks_mask_will_do():
     values, mask = np.arange(3), np.array([True, False, True])
     for given in (mask, torch.from_numpy(mask), np.repeat(mask, 2)[::2], Array(pa.array(mask))):

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, FixedSizeListArray, cast::AsArray, make_array};
-use arrow_buffer::NullBuffer;
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::convert::{self, Decided};
@@ -18,7 +18,8 @@ use crate::{
 ///
 /// A mask is bool, true where a value is valid, as in Arrow and with [`NullPolicy::Masked`](crate::NullPolicy). It
 /// has one value for each row, or one for each element: then the items of the rows are null, and the rows are not.
-/// The mask is copied to bits.
+/// Where items cannot be null, as bytes of binaries and items that are not nullable cannot, what is hidden as a whole
+/// is null. The mask is copied to bits.
 ///
 /// ```
 /// use arrow_array::{Array, BooleanArray, Int64Array, cast::AsArray, types::Int64Type};
@@ -197,8 +198,8 @@ impl Prepared {
     ///
     /// # Errors
     ///
-    /// `OutOfMemory`; `BadMask` for nulls in a field that is not nullable; `NotAValue`. The tensors are released before
-    /// an error is returned.
+    /// `OutOfMemory`; `BadMask` for nulls in a field that is not nullable, or for some bytes of a binary; `NotAValue`.
+    /// The tensors are released before an error is returned.
     pub fn run(self) -> Result<(ArrayRef, FieldRef), Error> {
         let Self { tensor, values, mask } = self;
         let made = match mask {
@@ -210,7 +211,11 @@ impl Prepared {
                 let array = values.store(tensor)?;
                 let array = match nulls.null_count() {
                     0 => array,
-                    _ => hide(&array, values.stored(), axes, nulls)?,
+                    _ => {
+                        let (axes, nulls) =
+                            of_nullable(&values.field, values.stored(), axes, nulls)?;
+                        hide(&array, values.stored(), axes, nulls)?
+                    }
                 };
                 values.finish(array)?
             }
@@ -234,12 +239,14 @@ pub(super) fn plan(mask: &ManagedTensor, copy: CopyPolicy) -> Result<Plan, Error
     Plan::decide(vec![CopyReason::Bits], mask.size().div_ceil(8), copy)
 }
 
-/// Whether the type has items below this many axes of a row.
+/// Whether the type has items below this many axes of a row, or they are bytes of binaries.
 fn has_items(field: &Field, axes: usize) -> bool {
     if axes == 0 {
         return true;
     }
     match field.data_type() {
+        // Of binaries without bytes a mask of bytes does not tell which ones are null.
+        DataType::FixedSizeBinary(size) => axes == 1 && *size > 0,
         DataType::FixedSizeList(item, _) => {
             axes.checked_sub(axes_of(field)).is_some_and(|rest| has_items(item, rest))
         }
@@ -253,6 +260,47 @@ fn axes_of(field: &Field) -> usize {
         Ok(Some(Extension::FixedShapeTensor { shape, .. })) => shape.len(),
         _ => 1,
     }
+}
+
+/// The nulls below this many axes of a row, as nulls of the innermost values there that can be null, and how many axes
+/// these are below: the mask of the elements that an export makes of null rows hides all that is in them.
+///
+/// # Errors
+///
+/// `BadMask` for some bytes of a binary; it names `whole`, the field of the array.
+fn of_nullable(
+    whole: &FieldRef,
+    field: &Field,
+    axes: usize,
+    nulls: NullBuffer,
+) -> Result<(usize, NullBuffer), Error> {
+    match field.data_type() {
+        DataType::FixedSizeBinary(size) if axes > 0 => {
+            let nulls = of_groups(&nulls, *size);
+            let field = Arc::clone(whole);
+            nulls.map(|nulls| (0, nulls)).ok_or(Error::BadMask(MaskProblem::NoItems { field }))
+        }
+        DataType::FixedSizeList(item, size) if axes > 0 => {
+            let (rest, nulls) = of_nullable(whole, item, axes - axes_of(field), nulls)?;
+            if rest == 0 && !item.is_nullable() {
+                if let Some(nulls) = of_groups(&nulls, *size) {
+                    return Ok((0, nulls));
+                }
+            }
+            Ok((axes_of(field) + rest, nulls))
+        }
+        _ => Ok((axes, nulls)),
+    }
+}
+
+/// The nulls of groups of this many values, if each group is null as a whole or not at all.
+fn of_groups(nulls: &NullBuffer, size: i32) -> Option<NullBuffer> {
+    let size = usize::try_from(size).ok().filter(|&size| size > 0)?;
+    let is_like_first = |at: usize| nulls.is_valid(at) == nulls.is_valid(at - at % size);
+    (0..nulls.len()).all(is_like_first).then(|| {
+        let groups = nulls.len() / size;
+        BooleanBuffer::collect_bool(groups, |group| nulls.is_valid(group * size)).into()
+    })
 }
 
 /// The array with nulls in the items below this many axes of a row.

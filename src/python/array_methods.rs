@@ -144,8 +144,8 @@ impl PyArray {
     /// For decimals, times of a day and date64 each number is read, because some are no values of them: those are a
     /// ValueError.
     /// mask: a tensor of booleans, False where a value is null, as nulls="mask" gives them: one for each row,
-    /// or one for each element, for nulls within the rows. It is copied, to bits. An Arrow array of booleans works
-    /// too.
+    /// or one for each element, for nulls within the rows; of elements that cannot be null, such as the bytes of
+    /// pa.binary(n), it hides all of a value or none. It is copied, to bits. An Arrow array of booleans works too.
     ///
     /// >>> import arrow_dlpack, numpy as np, pyarrow as pa
     /// >>> pa.array(arrow_dlpack.Array.from_dlpack(np.zeros((2, 3), "float32"))).type

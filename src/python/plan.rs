@@ -87,7 +87,7 @@ impl PyStep {
 /// with framework="torch" or "jax" copies everything, unless writable=False; copy=True explains that copy.
 ///
 /// It raises what the conversion would raise, except errors for values that do not fit the dtype, and for nulls of a
-/// mask in a field that is not nullable. An object that can be read only once, such as a reader, is refused, because
+/// mask in a field that is not nullable, or in some bytes of a binary. An object that can be read only once, such as a reader, is refused, because
 /// explain would consume it; a capsule is used up.
 /// Copies that the other library makes while it exports, as polars does for categoricals, are not counted.
 ///
