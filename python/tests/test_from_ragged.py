@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_dlpack import from_dlpack, from_ragged, ragged, record_batch, to_tensor
+from arrow_dlpack import Ragged, from_dlpack, from_ragged, ragged, record_batch, to_tensor
 from descriptions import described, leaf_address
 from frameworks import DTYPES, arrow_type
 from hypothesis import example, given, settings
@@ -159,3 +159,17 @@ def test_what_ragged_and_pad_return_comes_back_without_a_star():
     lists = pa.array([[7, 8, 9], [4], [5]], pa.list_(pa.int32()))
     for rows in ragged(lists), to_tensor(lists, pad=0):
         assert pa.array(from_ragged(rows)).to_pylist() == lists.to_pylist()
+
+
+def test_rows_with_a_name_take_no_mask_and_are_not_read_for_that():
+    rows = Ragged(Unread(), Unread())
+    with pytest.raises(TypeError, match="mask is for values and offsets"):
+        from_ragged(rows, mask=np.array([True]))
+
+
+class Unread:
+    def __dlpack__(self, **options):
+        raise AssertionError("it was read")
+
+    def __dlpack_device__(self):
+        raise AssertionError("it was read")

@@ -316,8 +316,10 @@ pub(super) fn from_ragged(
     if let Some(offsets) = offsets {
         return from_rows(values, offsets, mask, copy, r#type, None);
     }
-    if let (Some(rows), None) = (named_rows(values, copy, &r#type)?, mask) {
-        return Ok(rows);
+    if mask.is_none() {
+        if let Some(rows) = named_rows(values, copy, &r#type)? {
+            return Ok(rows);
+        }
     }
     let Some(items) = listed(values)? else {
         let must = "values without offsets must be a list of tensors, one for each row";
