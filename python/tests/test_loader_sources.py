@@ -19,7 +19,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, Encoder, Loader, Mix, Pad, iter_batches
+from arrow_dlpack import AsArrow, Categories, Encoder, Loader, Mix, Pad, iter_batches
 from arrow_dlpack.torch import BatchDataset
 from pyiceberg.catalog.sql import SqlCatalog
 from test_loader import CONTEXT
@@ -458,6 +458,47 @@ def test_a_state_has_the_columns_of_a_format_of_hugging_face():
     other.load_state_dict(state(some))
     with pytest.raises(ValueError, match="the state is of other data"):
         iter(other)
+
+
+def with_empty_chunk(kind):
+    """Seven rows whose column `s` has a chunk without rows that lies at an offset."""
+    texts = pa.array(["a"] * 9, pa.string()).cast(kind)
+    table = pa.table({"s": texts, "m": [{"a": 1}] * 9}).slice(2)
+    table = pa.concat_tables([table[:2], table[:0], table[2:]])
+    table.validate(full=True)
+    return table
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()], ids=str)
+@pytest.mark.parametrize("wish", [AsArrow, Categories], ids=lambda wish: wish.__name__)
+@pytest.mark.parametrize(
+    "source",
+    [
+        lambda table: table,
+        lambda table: [table],
+        lambda table: [table[2:2], table],
+        lambda table: iter([table]),
+        lambda table: table.to_reader(),
+        lambda table: Mix([(table, 1)]),
+    ],
+    ids=["table", "list", "list that begins with no rows", "iterator", "reader", "mix"],
+)
+def test_views_may_have_chunks_without_rows(source, wish, kind):
+    word = b"a" if pa.types.is_binary_view(kind) else "a"
+    s = AsArrow() if wish is AsArrow else Categories([word])
+    for columns in ({"m.a": None, "s": s}, {"s": s}):
+        batches = list(Loader(source(with_empty_chunk(kind)), columns=columns, batch_size=7))
+        assert [len(batch["s"]) for batch in batches] == [7]
+
+
+def test_views_of_no_rows_at_all_have_a_schema():
+    table = with_empty_chunk(pa.string_view())[2:2]
+    columns = {"m.a": None, "s": AsArrow()}
+    for source in (table, [table], pa.concat_tables([table, table])):
+        assert list(Loader(source, columns=columns)) == []
+        encoder = Encoder(columns=columns).fit(source)
+        expected = pa.schema({"m.a": pa.int64(), "s": pa.string_view()})
+        assert pa.schema(encoder.schema).equals(expected)
 
 
 NO_SOURCES = {
