@@ -501,6 +501,24 @@ def test_views_of_no_rows_at_all_have_a_schema():
         assert pa.schema(encoder.schema).equals(expected)
 
 
+def test_rows_that_hold_themselves_are_refused():
+    """pyarrow follows them until the process ends."""
+    own, deep = [], 1
+    own.append(own)
+    by_key = {}
+    by_key["x"] = by_key
+    for _ in range(100_000):
+        deep = [deep]
+    for value in (own, by_key, deep):
+        with pytest.raises(ValueError, match="lists are nested more than 64 levels deep, or hold"):
+            list(Loader(iter([{"x": [value]}])))
+    shared = [1]
+    for _ in range(60):
+        shared = [shared, shared]
+    with pytest.raises(ValueError, match="more than 64 levels deep"):
+        list(Loader(iter([{"x": [shared, own]}])))
+
+
 NO_SOURCES = {
     "5": (5, "int: "),
     "none": (None, "None: is there a return missing"),

@@ -605,3 +605,15 @@ def test_it_says_what_it_is():
     assert repr(score) == "<arrow_dlpack.TensorUdf score(x, a, b)>"
     assert score.__doc__ == "How good it is."
     assert score.function(1, 2) is None
+
+
+def test_columns_that_hold_themselves_are_refused():
+    """pyarrow follows them until the process ends."""
+    udf = tensor_udf([Input("x", "float64")], Output("float64"))(lambda x: x)
+    own, objects = [], np.empty(1, object)
+    own.append(own)
+    objects[0] = objects
+    for column in (own, (own,), [{"a": own}], objects):
+        with pytest.raises(ValueError, match='"x" must be a column: .* or hold themselves'):
+            udf(column)
+    assert udf([1.5, 2.5]).to_pylist() == udf(np.array([1.5, 2.5], object)).to_pylist()

@@ -10,6 +10,7 @@ from typing import Any
 from .. import _core
 from .._arrow_types import has_offsets, is_list_view
 from .._frames import class_of, explained, frame_names, is_pandas_frame, narrowed
+from .._items import refuse_deep
 from .known import library_of
 
 
@@ -44,6 +45,7 @@ def reader_of(data: Any) -> Any:
         return Made(data.schema, iter((data,)))
     if _is_polars_frame(data):
         data = _for_pyarrow(data)
+    refuse_deep(data)
     try:
         if hasattr(data, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(_Recorded(data))
