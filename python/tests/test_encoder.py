@@ -16,13 +16,26 @@ from unittest import mock
 from uuid import UUID
 
 import arrow_dlpack
+import jax
+import ml_dtypes
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 import torch
-from arrow_dlpack import AsArrow, Cast, Categories, Dense, Encoder, Loader, Mix, Pad, to_tensor
+from arrow_dlpack import (
+    AsArrow,
+    Cast,
+    Categories,
+    Dense,
+    Encoder,
+    Loader,
+    Mix,
+    Pad,
+    UnsupportedError,
+    to_tensor,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -239,6 +252,86 @@ def test_a_type_of_other_values_is_refused(trained, request_, error, words):
     loader = Loader(pa.table({"x": pa.array([], trained)}), physical=True)
     with pytest.raises(error, match=f'column "x": .*{words}'):
         loader.encoder()(pa.table({"x": request_}))
+
+
+def of_column(column):
+    """An encoder of a column that it hands on, so that any type is one of training."""
+    return Encoder(columns={"x": AsArrow()}).fit(pa.table({"x": column}))
+
+
+@pytest.mark.parametrize("unit", ["D", "h", "s", "ms", "us", "ns"])
+@pytest.mark.parametrize("trained", [pa.date32(), pa.date64(), pa.timestamp("us")], ids=str)
+def test_the_way_out_for_times_of_numpy_is_one(trained, unit):
+    x = np.array(["2020-01-02"], f"M8[{unit}]")
+    encoder = of_column(pa.array([NOON]).cast(trained, safe=False))
+    with pytest.raises(UnsupportedError) as refused:
+        encoder({"x": x})
+    way_out = str(refused.value).partition("; ")[2]
+    made = eval(way_out.removesuffix(" makes Arrow data of it"), {"pyarrow": pa, "x": x})
+    if pa.types.is_date(made.type) != pa.types.is_date(trained):
+        with pytest.raises(TypeError, match="cast it first"):
+            encoder({"x": made})
+        made = made.cast(trained)
+    encoded = encoder({"x": made})["x"]
+    assert pa.array(encoded).cast(pa.timestamp("s")).to_pylist() == [dt.datetime(2020, 1, 2)]
+
+
+def test_times_of_numpy_for_other_columns():
+    times, durations = np.array([1], "M8[s]"), np.array([1], "m8[D]")
+    for column, x, words in [
+        (pa.array([1]), times, 'x.view("int64") has its numbers as a tensor'),
+        (pa.array([1], pa.time32("s")), durations, "pass times of a day"),
+        (pa.array([1], pa.date32()), durations, "pass dates"),
+        (pa.array([1], pa.duration("s")), times, "pass durations"),
+        (
+            pa.array([1], pa.duration("s")),
+            durations.astype("m8[s]").view("m8[M]"),
+            "years and months",
+        ),
+    ]:
+        with pytest.raises(UnsupportedError) as refused:
+            of_column(column)({"x": x})
+        assert str(refused.value).partition("; ")[2].startswith(words)
+    assert of_column(pa.array([1]))({"x": times.view("int64")})["x"]
+    for column, request, words in [
+        (pa.array([1], pa.duration("s")), pa.array([1], pa.timestamp("s")), "pass durations"),
+        (pa.array([1], pa.timestamp("s")), pa.array([1], pa.duration("s")), "pass times$"),
+        (pa.array([1], pa.time32("s")), pa.array([1], pa.date32()), "pass times of a day"),
+        (pa.array([1], pa.date32()), pa.array([1]), "pass dates"),
+    ]:
+        with pytest.raises(TypeError, match=words):
+            of_column(column)({"x": request})
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn"])
+def test_the_way_out_for_numbers_of_ml_dtypes_is_one(dtype):
+    x = np.array([1, 2], getattr(ml_dtypes, dtype))
+    opaque = pa.array(arrow_dlpack.from_dlpack(jax.numpy.asarray(x), type="opaque"))
+    encoder = Encoder(columns={"x": None}).fit(pa.table({"x": opaque}))
+    with pytest.raises(UnsupportedError) as refused:
+        encoder({"x": x})
+    assert str(refused.value).endswith(f'; jax.numpy.asarray(x, "{dtype}") is a tensor of {dtype}')
+    assert encoder({"x": jax.numpy.asarray(x, dtype)})["x"].dtype == dtype
+    numbers = Encoder(columns={"x": None}).fit(pa.table({"x": pa.array([1.0], "float32")}))
+    with pytest.raises(UnsupportedError) as refused:
+        numbers({"x": x})
+    assert str(refused.value).endswith('; x.astype("float32") is a tensor of its numbers')
+    # pyarrow would cast the bits.
+    with pytest.raises(TypeError, match=r'in training: to_tensor\(x, dtype="float32"\) has its'):
+        numbers({"x": opaque})
+    assert numbers({"x": to_tensor(opaque, dtype="float32")})["x"].tolist() == [1.0, 2.0]
+
+
+def test_a_column_of_training_is_not_to_be_left_out():
+    wide = pl.Series("x", [2**127 - 1, 1], dtype=pl.Int128)
+    objects = pd.DataFrame({"x": pd.Series([2**100, 1], dtype=object)})
+    encoder = Encoder(columns={"x": None}).fit(pa.table({"x": [1.0]}))
+    for request in (pl.DataFrame({"x": wide}), {"x": wide}, objects):
+        with pytest.raises((TypeError, ValueError, OverflowError), match="Float64|float64") as told:
+            encoder(request)
+        assert "out" not in str(told.value)
+    for request in (pl.DataFrame({"x": wide.cast(pl.Float64)}), objects.astype("float64")):
+        assert encoder(request)["x"].dtype == "float64"
 
 
 def one(trained, value, **options):

@@ -686,8 +686,8 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
 /// that is packed.
 pub(super) fn of_elements(array: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
     let dtype = array.getattr("dtype")?;
-    let class = dtype.getattr("type")?;
-    if class.getattr("__module__")?.eq("ml_dtypes")? {
+    if is_of_ml_dtypes(array)? {
+        let class = dtype.getattr("type")?;
         let is_integer = class.getattr("__name__")?.to_string().contains("int");
         return Ok(Some(match is_integer {
             true => "x.astype(\"int8\") is a tensor of its numbers",
@@ -701,6 +701,27 @@ pub(super) fn of_elements(array: &Bound<'_, PyAny>) -> PyResult<Option<&'static 
         }
     }
     Ok(None)
+}
+
+/// Whether the elements of an array of NumPy's are of a dtype of ml_dtypes's.
+pub(super) fn is_of_ml_dtypes(array: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let class = array.getattr("dtype")?.getattr("type")?;
+    class.getattr("__module__")?.eq("ml_dtypes")
+}
+
+/// How to make Arrow data of times of NumPy's that are to stay times.
+pub(super) fn of_times(array: &Bound<'_, PyAny>) -> Found {
+    let unit = array.getattr("dtype")?.getattr("str")?.extract::<String>()?;
+    if unit.contains('m') && (unit.ends_with("Y]") || unit.ends_with("M]")) {
+        return Ok(Some(
+            "years and months have no one length: pass durations of other units".into(),
+        ));
+    }
+    let way_out = of_dtype(array, "x")?;
+    Ok(way_out.map(|way_out| match way_out.made {
+        Some(made) => WayOut::made(made, "Arrow data of it"),
+        None => way_out,
+    }))
 }
 
 /// How to convert times of a unit that Arrow has not; `None` of others. `flat`: the expression of an array of one dimension.

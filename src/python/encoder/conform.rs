@@ -67,7 +67,12 @@ pub(super) fn conformed(array: &ArrayRef, own: &Field, trained: &Field) -> Confo
 fn conformed_cells(array: &ArrayRef, own: &Field, trained: &Field, cell: &str) -> Conformed {
     let (from, to) = (own.data_type(), trained.data_type());
     let refuse = || {
-        let way_to_bits = Extension::dtype_of_bits(trained).map(way_to_bits);
+        // What pyarrow casts of a dtype that Arrow has not is the bits.
+        let way_from_bits = || {
+            Extension::dtype_of_bits(own)?;
+            Some(": to_tensor(x, dtype=\"float32\") has its numbers".to_owned())
+        };
+        let way_of_bits = Extension::dtype_of_bits(trained).map(way_to_bits).or_else(way_from_bits);
         let (own, trained) = (Arc::new(own.clone()), Arc::new(trained.clone()));
         let [own, trained] = match [type_with_extension(&own), type_with_extension(&trained)] {
             // What differs is in the metadata, such as the shape of a tensor.
@@ -76,7 +81,7 @@ fn conformed_cells(array: &ArrayRef, own: &Field, trained: &Field, cell: &str) -
             }),
             told => told,
         };
-        let way_out = way_to_bits.unwrap_or_else(|| way_out(from, to).to_owned());
+        let way_out = way_of_bits.unwrap_or_else(|| way_out(from, to));
         Mismatch::Type(format!("it is {own}, and was {trained} in training{way_out}"))
     };
     // Of a column without values pandas makes floats or times without a zone, which are all null then.
@@ -316,15 +321,37 @@ pub(super) fn way_to_bits(dtype: DLDataType) -> String {
     )
 }
 
-fn way_out(from: &DataType, to: &DataType) -> &'static str {
-    match (from, to) {
+/// What a column of this type, which has times, takes.
+pub(super) fn times_of(to: &DataType) -> &'static str {
+    match to {
+        DataType::Duration(_) => "durations",
+        DataType::Date32 | DataType::Date64 => "dates",
+        DataType::Time32(_) | DataType::Time64(_) => "times of a day",
+        _ => "times",
+    }
+}
+
+/// Whether pyarrow casts one to the other.
+fn is_cast_to_times(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Date32, Date64, Time32, Time64, Timestamp};
+    matches!(
+        (from, to),
+        (Timestamp(..) | Date32 | Date64, Timestamp(..) | Date32 | Date64)
+            | (Timestamp(..), Time32(_) | Time64(_))
+    )
+}
+
+fn way_out(from: &DataType, to: &DataType) -> String {
+    let way_out = match (from, to) {
         _ if from.is_floating() && to.is_floating() => {
             ", whose values it would be rounded to: cast it first, if that is meant"
         }
         (DataType::Timestamp(..), DataType::Timestamp(..)) => {
             ", and whether its times are those of UTC or of a zone is not said: give them one first"
         }
-        _ if to.is_temporal() && !from.is_temporal() => ": pass times",
+        _ if to.is_temporal() && !is_cast_to_times(from, to) => {
+            return format!(": pass {}", times_of(to));
+        }
         (DataType::FixedSizeList(_, own), DataType::FixedSizeList(_, size)) if own == size => {
             ": transpose or reshape it first, if that is meant"
         }
@@ -333,5 +360,6 @@ fn way_out(from: &DataType, to: &DataType) -> &'static str {
         }
         _ if item_of(to).is_some() && item_of(from).is_none() => ": pass lists",
         _ => ": cast it first, if that is meant",
-    }
+    };
+    way_out.to_owned()
 }

@@ -19,9 +19,9 @@ use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList};
 
-use self::conform::{Mismatch, conformed, nulls};
-use self::objects::{Cell, PyCells, is_text, mapped, present};
-use super::advice::{is_null, listed};
+use self::conform::{Mismatch, conformed, nulls, times_of};
+use self::objects::{Cell, PyCells, is_text, kind_of_times, mapped, present};
+use super::advice::{is_null, is_of_ml_dtypes, listed, of_times};
 use super::args::{Items, TypeArg};
 use super::array::PyArray;
 use super::assemble;
@@ -144,6 +144,27 @@ impl TrainedColumn {
             values = items;
         }
         Extension::dtype_of_bits(values)
+    }
+
+    /// What makes this column of an array of which NumPy makes no tensor; `None` where the error tells it.
+    fn way_from_numpy(&self, array: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+        if let Some(dtype) = self.dtype_of_bits() {
+            let is_number = is_of_ml_dtypes(array)?;
+            return Ok(is_number
+                .then(|| format!("jax.numpy.asarray(x, \"{dtype}\") is a tensor of {dtype}")));
+        }
+        let Some(kind) = kind_of_times(array)? else { return Ok(None) };
+        let to = self.field.data_type();
+        let is_duration = matches!(to, DataType::Duration(_));
+        Ok(if to.is_numeric() {
+            Some("x.view(\"int64\") has its numbers as a tensor".to_owned())
+        } else if !to.is_temporal() {
+            None
+        } else if is_duration == (kind == 'm') {
+            of_times(array)?.map(|way_out| way_out.to_string())
+        } else {
+            Some(format!("pass {}", times_of(to)))
+        })
     }
 
     fn nulls(&self, rows: usize) -> PyResult<Found> {
@@ -475,7 +496,13 @@ fn of_column<'py>(
         return of_cells(items);
     }
     if is_tensor {
-        let tensor = consume::take(values, None, None).map_err(in_column)?;
+        let tensor = consume::take(values, None, None).map_err(|error| {
+            if let Ok(Some(way_out)) = column.way_from_numpy(values) {
+                // In place of what makes any tensor of it.
+                let _set = error.value(py).setattr("__notes__", [way_out]);
+            }
+            in_column(error)
+        })?;
         // As it is only where it was so in training: else it is a float32, which the error names.
         let is_of_bits = column.dtype_of_bits() == Some(tensor.dtype());
         let opaque = is_of_bits.then(|| TypeArg::from(Representation::Opaque));

@@ -481,7 +481,7 @@ fn plain<'py>(cell: &Bound<'py, PyAny>) -> Read<Bound<'py, PyAny>> {
         Some(ndim) => ndim.extract::<usize>().is_ok_and(|ndim| ndim == 0),
         None => true,
     };
-    if !is_single || has_times(cell)? || is_masked(cell) {
+    if !is_single || kind_of_times(cell)?.is_some() || is_masked(cell) {
         return Err(Misread::Type);
     }
     for name in [intern!(py, "item"), intern!(py, "as_py")] {
@@ -492,12 +492,12 @@ fn plain<'py>(cell: &Bound<'py, PyAny>) -> Read<Bound<'py, PyAny>> {
     Ok(cell.clone())
 }
 
-/// Whether it is a time or a span of NumPy's, or an array of them.
-fn has_times(cell: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// 'M' of a time of NumPy's or an array of them, 'm' of durations, and `None` of anything else.
+pub(super) fn kind_of_times(cell: &Bound<'_, PyAny>) -> PyResult<Option<char>> {
     let py = cell.py();
-    let Some(dtype) = cell.getattr_opt(intern!(py, "dtype"))? else { return Ok(false) };
-    let Some(kind) = dtype.getattr_opt(intern!(py, "kind"))? else { return Ok(false) };
-    Ok(kind.extract::<char>().is_ok_and(|kind| kind == 'M' || kind == 'm'))
+    let Some(dtype) = cell.getattr_opt(intern!(py, "dtype"))? else { return Ok(None) };
+    let Some(kind) = dtype.getattr_opt(intern!(py, "kind"))? else { return Ok(None) };
+    Ok(kind.extract().ok().filter(|kind| matches!(kind, 'M' | 'm')))
 }
 
 fn truth(cell: &Bound<'_, PyAny>) -> Read<bool> {
@@ -718,7 +718,7 @@ impl<'py> Items<'py> {
             return Ok(Self::Tuple(tuple.clone()));
         }
         let is_one = cell.is_instance_of::<PyString>() || cell.is_instance_of::<PyDict>();
-        let has_items = !is_one && !has_times(cell)?;
+        let has_items = !is_one && kind_of_times(cell)?.is_none();
         match cell.getattr_opt(intern!(cell.py(), "tolist"))? {
             Some(method) if has_items => match method.call0()?.cast_into::<PyList>() {
                 Ok(list) => Ok(Self::List(list)),
