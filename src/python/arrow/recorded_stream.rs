@@ -18,6 +18,9 @@ use crate::python::runtime::RecursionGuard;
 use crate::python::source;
 use crate::tensor::release_foreign;
 
+/// Chunks without rows that are left out in one call: among more of them the reader looks for signals.
+const MOST_LEFT_OUT: usize = 1 << 10;
+
 /// What `private_data` of the stream points to, from [`recorded`] until `release` of it.
 struct RecordedStream {
     stream: ArrowArrayStream,
@@ -79,10 +82,14 @@ unsafe extern "C-unwind" fn get_schema(
 unsafe extern "C-unwind" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArray) -> c_int {
     // SAFETY: S1, by which the caller passes a live stream of ours, in one call at a time.
     let RecordedStream { stream, reading, words } = unsafe { inner(stream) };
+    let mut left_out = 0;
     let chunk = loop {
         match stream.next() {
             // Of views without rows that lie at an offset pyarrow 26 makes an array that it calls invalid.
-            Ok(Some(chunk)) if chunk.length() == 0 => {}
+            Ok(Some(chunk)) if chunk.length() == 0 && left_out < MOST_LEFT_OUT => {
+                left_out += 1;
+                release_foreign(move || drop(chunk));
+            }
             Ok(chunk) => break chunk,
             Err(failure) => {
                 *words = failure.words.map(CStr::to_owned);
