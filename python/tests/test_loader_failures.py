@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_dlpack import ByLength, Loader
+from arrow_dlpack import ByLength, Loader, Mix
 
 ROWS = 100
 
@@ -71,6 +71,37 @@ def test_a_loader_whose_source_failed_goes_on_behind_whole_batches(prefetch):
         found.extend(row for batch in loader for row in batch["x"].tolist())
     assert found == list(range(20))
     assert loader.state_dict()["batch"] == 2
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+@pytest.mark.parametrize("part", [(0, 1), (0, 2), (1, 2)])
+@pytest.mark.parametrize("lost", [0, 2, 5, 9])
+def test_a_chunk_of_a_mix_that_an_error_cut_is_in_no_state(lost, part, prefetch):
+    def batches(first, lost=None):
+        for at in range(10):
+            if at == lost:
+                raise OSError("connection lost")
+            start = first + at * 1000
+            yield pa.record_batch({"x": range(start, start + 1000)})
+
+    def loader(lost=None):
+        mix = Mix([(batches(0), 1), (batches(100_000, lost), 2)])
+        share = {"rank": part[0], "world_size": part[1], "uneven": "allow"}
+        return Loader(mix, framework="numpy", prefetch=prefetch, **share)
+
+    expected = [batch["x"].tolist() for batch in loader()]
+    failing, steps = loader(lost), []
+    with pytest.raises(OSError, match="connection lost"):
+        steps.extend((batch["x"].tolist(), failing.state_dict()) for batch in failing)
+    found = [rows for rows, _ in steps]
+    states = [state for _, state in steps] + [failing.state_dict()]
+    done = states[-1]["batch"]
+    assert found[:done] == expected[:done]
+    assert [len(rows) < 4096 for rows in found[done:]] in ([], [True])
+    for state in states:
+        again = loader()
+        again.load_state_dict(state)
+        assert [batch["x"].tolist() for batch in again] == expected[state["batch"] :]
 
 
 STORE = """

@@ -22,6 +22,7 @@ from .datasets import Dataset
 from .mix import Mixed
 from .options import LoaderOptions
 from .prefetch import Ahead
+from .readers import Made
 from .resume import Position
 from .row_groups import Piece, len_of, pieces_of
 from .schema import Query
@@ -304,6 +305,8 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         self._batches: Iterator[Any] = iter(())
         #: Of each batch without a batch_size what a state tells of it.
         self._chunks: deque[Any] | None = deque() if options.batch_size is None else None
+        #: How many chunks come before one that an error of the source cuts, once that is made.
+        self._whole_chunks: Sequence[int] = ()
         self._explained: Callable[[Exception], Exception] | None = None
         if source is None:
             return
@@ -326,6 +329,8 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         ahead = options.prefetch if options.transform is not None else 0
         bar = bar_of(source.rows() if is_whole else None) if options.progress else None
         stream, left_out = read.stream, read.left_out(position, self._chunks is not None)
+        if self._chunks is not None and isinstance(stream, Made):
+            self._whole_chunks = stream.whole
         if self._chunks is not None and position.reads.count == 1:
             bar = Noted(bar, self._chunks)
         elif self._chunks is not None:
@@ -362,8 +367,6 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
             if self._work is not None:
                 batch = self._work(batch)
             self._count()
-            if self._chunks is not None:
-                self._position.chunks = self._chunks.popleft() if self._chunks else None
             return batch
         except _core._BusyError as refusal:
             # This thread may not wait for the batch; the batches stay open for others.
@@ -380,9 +383,16 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
 
     def _count(self) -> None:
         """Counts a batch, unless an unbroken epoch has no such batch, which a state leaves out."""
-        whole = None if self._engine is None else self._engine._whole
-        if whole is None or self._position.batch < self._before + whole:
-            self._position.batch += 1
+        position, whole = self._position, None if self._engine is None else self._engine._whole
+        if whole is not None:
+            whole += self._before
+        elif self._whole_chunks:
+            whole = len(range(position.reads.index, self._whole_chunks[0], position.reads.count))
+        if whole is not None and position.batch >= whole:
+            return
+        position.batch += 1
+        if self._chunks is not None:
+            position.chunks = self._chunks.popleft() if self._chunks else None
 
     def _close_and_raise(self, error: BaseException) -> None:
         """Raises another error, if one tells more than this."""

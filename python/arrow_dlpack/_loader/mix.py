@@ -405,8 +405,10 @@ class Mixed(Source):
             for name, own, one in zip(self._called, opens, held, strict=True)
         ]
         schema = _common(parts, query, self.way)
-        batches = self._blocks(held, schema) if span is None else self._span(held, schema, *span)
-        return Made(schema, batches)
+        if span is not None:
+            return Made(schema, self._span(held, schema, *span))
+        whole: list[int] = []
+        return Made(schema, self._blocks(held, schema, whole), whole)
 
     def _span(
         self, held: "list[_Held]", schema: Any, piece: Piece, bounds: list[int | None]
@@ -419,7 +421,8 @@ class Mixed(Source):
             yield from self._until_error(held, schema, bounds, done, range(start, end))
             done = self._turns.counts(end, bounds)
 
-    def _blocks(self, held: "list[_Held]", schema: Any) -> Iterator[Any]:
+    def _blocks(self, held: "list[_Held]", schema: Any, whole: list[int]) -> Iterator[Any]:
+        """whole: gets the number of blocks before the one that an error cuts."""
         done, at = [0] * len(held), 0
         while True:
             before: list[int | None] | None = None
@@ -435,7 +438,10 @@ class Mixed(Source):
                 lengths = [one.length for one in held]
             if end <= at:
                 return
-            yield from self._until_error(held, schema, bounds, done, range(at, end))
+            for block in self._until_error(held, schema, bounds, done, range(at, end)):
+                if len(block) < end - at:
+                    whole.append(at // _BLOCK)
+                yield block
             done, at = self._turns.counts(end, bounds), end
 
     def _until_error(

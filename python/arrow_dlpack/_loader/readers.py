@@ -20,8 +20,9 @@ class Made:
     As a stream they are read once, and what remains of an exception are its words.
     """
 
-    def __init__(self, schema: Any, batches: Iterable[Any]) -> None:
-        self.schema, self._batches = schema, iter(batches)
+    def __init__(self, schema: Any, batches: Iterable[Any], whole: Sequence[int] = ()) -> None:
+        """whole: gets the number of batches before one that an error cuts, when that is made."""
+        self.schema, self._batches, self.whole = schema, iter(batches), whole
 
     def __iter__(self) -> Iterator[Any]:
         return self
