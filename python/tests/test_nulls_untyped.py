@@ -4,10 +4,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from arrow_dlpack import (
+    ByLength,
+    ByTokens,
     Cast,
     Categories,
+    Dense,
     Loader,
     Mix,
+    Pad,
     UnsupportedError,
     explain,
     ragged,
@@ -136,3 +140,40 @@ def test_other_parts_have_the_words_that_a_dictionary_of_nulls_lacks(values):
         for wish in Categories(["a", "b"], nulls=-1), Categories.scan(nulls=-1):
             batches = Loader(source, columns={"c": wish})
             assert sorted(at for one in batches for at in one["c"].tolist()) == [-1, -1, 0, 1]
+
+
+LISTS = [Pad(0), Pad(0, max_length=2, nulls=0, dtype="float32"), Dense(), Dense(2)]
+LISTS += [Dense(nulls=0, dtype="float32"), Dense(2, nulls=0, dtype="float32"), Dense(2, nulls=0)]
+
+
+@pytest.mark.parametrize("wish", LISTS, ids=repr)
+def test_of_lists_they_are_cast_as_the_refusal_says(wish):
+    def made(source, **more):
+        try:
+            wished = {"n": wish}
+            return str(list(Loader(source, columns=wished, framework="numpy", **more)))
+        except (UnsupportedError, ValueError) as error:
+            return str(error)
+
+    lists = NOTHING.set_column(0, "n", NOTHING["n"].cast(pa.list_(pa.int64())))
+    for more in ({}, {"batch_size": 2}):
+        for source in (NOTHING, NOTHING[:0], [NOTHING, NOTHING], Mix([(NOTHING, 1.0)])):
+            with pytest.raises((UnsupportedError, ValueError), match="lists.*: cast") as error:
+                iter(Loader(source, columns={"n": wish}, **more))
+            assert 'column "n"' in str(error.value)
+        # Of one type with the lists of another part.
+        for part in ([NOTHING, lists], [lists, NOTHING]):
+            assert made(part, **more) == made([lists, lists], **more)
+        of_mix = Mix([(NOTHING, 1.0), (lists, 1.0)])
+        assert made(of_mix, **more) == made(Mix([(lists, 1.0)] * 2), **more)
+
+
+@pytest.mark.parametrize("by", [ByTokens(4, "n"), ByLength(2, "n")])
+def test_their_rows_have_no_length(by):
+    (batch,) = Loader(NOTHING[:2], batch_size=by, columns={"i": Cast("int64", nulls=0)})
+    assert batch["i"].tolist() == [0, 0]
+    nothing = NOTHING.set_column(1, "i", pa.array([1, 2, 3]))
+    lists = pa.table({"n": [[1], [1, 2]], "i": [4, 5]})
+    for source in [nothing, lists], Mix([(nothing, 1), (lists, 1)]):
+        batches = Loader(source, batch_size=by, columns=["i"])
+        assert sorted(at for one in batches for at in one["i"].tolist()) == [1, 2, 3, 4, 5]

@@ -153,6 +153,12 @@ impl ColumnForm {
     /// null, or a batch of such rows alone would have another shape.
     pub(super) fn length(&self, field: &Field) -> Result<OnceLock<usize>, Error> {
         let Form::Dense(expected) = self.form else { return Ok(OnceLock::new()) };
+        // With a fill value they would have no axis of items, which other lists have.
+        if field.data_type() == &DataType::Null {
+            let refused =
+                "Dense is for columns of lists: cast nulls without a type to those that you mean";
+            return Err(Error::in_column(field.name(), Error::InvalidOptions(refused)));
+        }
         let has_nulls = self.options.nulls != NullPolicy::Refuse;
         let Some(expected) = expected else {
             return match has_nulls && arrow_types::is_variable_list(field.data_type()) {
