@@ -348,3 +348,24 @@ def test_words_of_a_file_are_encoded_where_it_is_read(tmp_path):
     options = {"columns": {"w": Categories.scan()}, "nulls": -1, "batch_size": 10}
     found = [columns_of(Loader(str(file), rank=rank, world_size=2, **options)) for rank in range(2)]
     assert found[0]["w"] + found[1]["w"] == [0, 1, -1, 0, 2] * 20
+
+
+def test_structs_are_handed_on_as_arrow_data_as_their_refusal_says():
+    table = pa.table({"s": [{"a": 1}, None], "l": [[{"a": 1}], []], "y": [0, 1]})
+    for name in "sl":
+        options = {"columns": ["y"], "label": name}, {"columns": [name]}
+        for one in options:
+            with pytest.raises(UnsupportedError, match=r"or hand it on as Arrow data with AsArrow"):
+                Loader(table, **one)
+        with pytest.raises(UnsupportedError) as refused:
+            Loader(table, columns=[name], format="matrix")
+        assert "AsArrow" not in str(refused.value)
+        for loader in (
+            Loader(table, columns={name: AsArrow()}),
+            Loader(table, columns={name: AsArrow()}, batch_size=2, shuffle=2, seed=0),
+        ):
+            (batch,) = loader
+            rows = pa.array(batch[name]).to_pylist()
+            assert sorted(map(str, rows)) == sorted(map(str, table[name].to_pylist()))
+        ((_, label),) = Loader(table, columns=["y"], label={name: AsArrow()})
+        assert pa.array(label).to_pylist() == table[name].to_pylist()
