@@ -2,6 +2,7 @@
 
 import collections
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from arrow_dlpack import (
     Categories,
     Dense,
     Loader,
+    Mix,
     Pad,
     UnsupportedError,
     iter_batches,
@@ -348,6 +350,24 @@ def test_words_of_a_file_are_encoded_where_it_is_read(tmp_path):
     options = {"columns": {"w": Categories.scan()}, "nulls": -1, "batch_size": 10}
     found = [columns_of(Loader(str(file), rank=rank, world_size=2, **options)) for rank in range(2)]
     assert found[0]["w"] + found[1]["w"] == [0, 1, -1, 0, 2] * 20
+
+
+@pytest.mark.parametrize("other", [{"z": ["a"]}, {"w": [1]}])
+@pytest.mark.parametrize("name", ["q", "x.q"])
+def test_a_filled_column_that_no_part_has_is_an_error_that_names_a_part(tmp_path, name, other):
+    tables = pa.table({"x": [1], "z": [1]}), pa.table({"x": [1], **other})
+    paths = [str(tmp_path / f"{at}.parquet") for at in range(2)]
+    for table, path in zip(tables, paths, strict=True):
+        pq.write_table(table, path)
+    told = '"x" of {} has no such field' if name == "x.q" else "{} has ['x', 'z']"
+    for part, source in {
+        "part 0": list(tables),
+        "source 0 of the Mix": Mix([(table, 1) for table in tables]),
+        f"source 0 of the Mix ({paths[0]})": Mix(dict.fromkeys(paths, 1)),
+    }.items():
+        words = f'no column "{name}": {told.format(part)}'
+        with pytest.raises(KeyError, match=re.escape(words.replace("'", "\\'"))):
+            iter(Loader(source, columns={"x": None, name: Cast("float32", nulls=0)}))
 
 
 def test_structs_are_handed_on_as_arrow_data_as_their_refusal_says():

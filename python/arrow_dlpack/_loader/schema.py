@@ -23,6 +23,7 @@ from .readers import (
     for_rows,
     has_list_views,
     has_runs,
+    heads,
     made_anew,
     path_of,
     reader_of,
@@ -188,9 +189,12 @@ def common(
         if not any(is_same(part.schema, known.schema) for known in distinct):
             distinct.append(part)
     first = distinct[0].schema
-    if len(distinct) == 1:
-        return first
     names = [name for name in query.columns or () if name not in query.beside]
+    if len(distinct) == 1:
+        for name in names:
+            if name not in first.names:
+                _check_lacking(name, distinct[0], query)
+        return first
     if query.columns is None:
         # The index of one part is no column, though another part has one of its name.
         distinct = [part._replace(schema=schema_of_heads(part.schema, None)) for part in distinct]
@@ -224,9 +228,8 @@ def _merged_field(
         else:
             lacks = lacks or part
     if not have:
-        if query.may_lack(name):
-            return None
-        raise KeyError(f'no column "{name}": {parts[0].name} has {list(parts[0].names)}')
+        _check_lacking(name, parts[0], query)
+        return None
     if lacks is not None and not query.fills(name):
         if name in lacks.names:
             names = dict.fromkeys(own for part in parts for own in part.schema.names)
@@ -414,6 +417,16 @@ def anew(name: str, one: Any, other: Any) -> str | None:
         return f"{made_anew(name)} makes values of one type"
     coded = next((kind for kind in (one, other) if has_runs(kind)), None)
     return coded and f"{decoded(name, coded)} has values that are cast"
+
+
+def _check_lacking(name: str, part: Part, query: Query) -> None:
+    """Refuses a column that no part has, unless other sources may have it."""
+    if query.may_lack(name):
+        return
+    for head in heads([name], lambda: part.names) or []:
+        if head != name and head in part.names:
+            raise KeyError(f'no column "{name}": "{head}" of {part.name} has no such field')
+    raise KeyError(f'no column "{name}": {part.name} has {list(part.names)}')
 
 
 def _missing(name: str, has: str, lacks: Part, is_label: bool) -> str:
