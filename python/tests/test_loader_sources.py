@@ -19,7 +19,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, Categories, Encoder, Loader, Mix, Pad, iter_batches
+from arrow_dlpack import AsArrow, Cast, Categories, Encoder, Loader, Mix, Pad, iter_batches
 from arrow_dlpack.torch import BatchDataset
 from pyiceberg.catalog.sql import SqlCatalog
 from test_loader import CONTEXT
@@ -440,6 +440,45 @@ def test_a_filter_and_columns_name_others_than_a_format_of_hugging_face(is_mixed
         (batch,) = loader
         assert {name: batch[name].tolist() for name in batch} == expected
         assert len(loader) == 1
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("y", [0, 1]),
+        ("s.q", [5, 6]),
+        ({"t": Categories.scan()}, [1, 0]),
+        ({"t": Categories(["a", "b"])}, [1, 0]),
+    ],
+)
+@pytest.mark.parametrize("where", [None, pc.field("y") >= 0])
+def test_labels_may_be_others_than_a_format_of_hugging_face(is_mixed, label, expected, where):
+    rows = {"id": [1, 2], "y": [0, 1], "t": ["b", "a"], "s": [{"q": 5}, {"q": 6}]}
+    rows = datasets.Dataset.from_dict(rows)
+    some = rows.with_format("numpy", columns=["id"])
+    source = Mix([(some, 1)]) if is_mixed else some
+    options = {"label": label, "batch_size": 2, "filter": where}
+    loader = Loader(source, **options)
+    ((features, labels),) = loader
+    assert {name: features[name].tolist() for name in features} == {"id": [1, 2]}
+    assert labels.tolist() == expected
+    named = Loader(Mix([(rows, 1)]) if is_mixed else rows, columns=["id"], **options)
+    next(iter(named))
+    loader.load_state_dict(named.state_dict())
+    assert list(loader) == []
+
+
+def test_a_label_that_a_dataset_of_hugging_face_has_not_is_missing_or_filled():
+    rows = datasets.Dataset.from_dict({"id": [1, 2]}).add_column("t", [5, 6])
+    rows = rows.with_format("numpy", columns=["id"])
+    with pytest.raises(KeyError, match='no column "y"'):
+        iter(Loader(rows, label="y"))
+    other = pa.table({"id": [3], "y": [1]})
+    mix = Mix([(rows, 1), (other, 1)])
+    ((features, labels),) = Loader(mix, label={"y": Cast("int64", nulls=-1)})
+    assert features["id"].tolist() == [1, 3, 2]
+    assert labels.tolist() == [-1, 1, -1]
 
 
 def test_a_state_has_the_columns_of_a_format_of_hugging_face():

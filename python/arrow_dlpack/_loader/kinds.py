@@ -31,7 +31,7 @@ from .known import (
     library_of,
 )
 from .paths import are_ipc_files, arrow_system, format_of, found_files
-from .readers import is_frame, reader_of, table_of
+from .readers import heads, is_frame, reader_of, table_of
 from .schema import Query, Run, Told, conformed, told_by
 from .source import Loop, Opened, Several, Source, Stream, casting, rows_of_table
 
@@ -253,8 +253,14 @@ class HuggingFace(Stream):
         return super()._identity_of(self._named(query))
 
     def _named(self, query: Query) -> Query:
-        """The query with the columns of the format by name: a filter is of all columns."""
-        return replace(query, columns=self._own) if query.columns is None else query
+        """The query with the columns of the format by name, and labels, which may be others: so may
+        those of a filter, which is of all columns.
+        """
+        if self._own is None or query.columns is not None:
+            return query
+        known = self.names() or []
+        has = (name for name in query.labels if set(heads([name], lambda: known) or ()) <= {*known})
+        return replace(query, columns=list(dict.fromkeys([*self._own, *has])))
 
 
 def _of_hugging_face(dataset: Any) -> Source:
