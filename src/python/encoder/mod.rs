@@ -344,7 +344,7 @@ fn of_rows<'py>(
                 None => return Err(PyKeyError::new_err(format!("row {at} has no {name:?}"))),
             }
         }
-        let place = |at: usize| format!("row {at}, column {name:?}: ");
+        let place = |at: usize| format!("row {at}, column {name:?}");
         let array = PyCells { cells: &cells, place: &place }.array(py, &column.field)?;
         found.push((array, Arc::clone(&column.field)));
     }
@@ -455,7 +455,7 @@ fn of_column<'py>(
             }
             cells.push(cell.and_then(present));
         }
-        let place = |at: usize| format!("row {at}, column {name:?}: ");
+        let place = |at: usize| format!("row {at}, column {name:?}");
         let array = PyCells { cells: &cells, place: &place }.array(py, &column.field)?;
         Ok((array, Arc::clone(&column.field)))
     };
@@ -544,7 +544,7 @@ pub(super) fn _words(
         _ => true,
     };
     let cells: Vec<Cell<'_>> = words.iter().map(|word| Some(word).filter(is_of_width)).collect();
-    let place = |at: usize| format!("word {at} of column {name:?}: ");
+    let place = |at: usize| format!("word {at} of column {name:?}");
     let array = PyCells { cells: &cells, place: &place }.array(words.py(), &field)?;
     Ok(PyArray::try_new(array, Arc::new(Field::clone(&field).with_nullable(true)))?)
 }

@@ -95,7 +95,7 @@ impl<'py> PyCells<'_, 'py> {
         match known {
             None => Ok(casts::nulls(storage, self.cells.len())?),
             Some((at, cell)) => Err(PyTypeError::new_err(format!(
-                "{}{}, of type {}, is no value of {dtype}, which training has{}",
+                "{}: {}, of type {}, is no value of {dtype}, which training has{}",
                 (self.place)(at),
                 described(cell),
                 type_name(cell),
@@ -108,7 +108,7 @@ impl<'py> PyCells<'_, 'py> {
     fn no_objects(&self, storage: &DataType) -> PyErr {
         let place = (self.place)(0);
         PyTypeError::new_err(format!(
-            "{place}Python's objects become no {storage}: pass Arrow data"
+            "{place}: Python's objects become no {storage}: pass Arrow data"
         ))
     }
 
@@ -281,8 +281,8 @@ impl<'py> PyCells<'_, 'py> {
     ) -> PyErr {
         let (place, value) = ((self.place)(at), described(cell));
         match misread {
-            Misread::Raised(error) => placed(cell.py(), place.trim_end_matches(": "), error),
-            Misread::Missing(key) => PyKeyError::new_err(format!("{place}there is no {key:?}")),
+            Misread::Raised(error) => placed(cell.py(), &place, error),
+            Misread::Missing(key) => PyKeyError::new_err(format!("{place}: there is no {key:?}")),
             Misread::Type => {
                 let is_nan = cell.extract::<f64>().is_ok_and(f64::is_nan);
                 let hint = match storage {
@@ -294,12 +294,12 @@ impl<'py> PyCells<'_, 'py> {
                     _ => "",
                 };
                 PyTypeError::new_err(format!(
-                    "{place}{value}, of type {}, is no value of {storage}, which training has{hint}",
+                    "{place}: {value}, of type {}, is no value of {storage}, which training has{hint}",
                     type_name(cell)
                 ))
             }
             Misread::Value(why) => PyValueError::new_err(format!(
-                "{place}{value} is no value of {storage}, which training has{why}"
+                "{place}: {value} is no value of {storage}, which training has{why}"
             )),
         }
     }
@@ -357,7 +357,7 @@ impl<'py> PyCells<'_, 'py> {
         let place = |at: usize| {
             let row = row_of(at);
             let first = usize::try_from(ends[row]).unwrap_or(0);
-            format!("{}item {}: ", (self.place)(row), at - first)
+            format!("{}: item {}", (self.place)(row), at - first)
         };
         let values = PyCells { cells: &all, place: &place }.array(py, item)?;
         let large = DataType::LargeList(Arc::clone(item));
@@ -394,7 +394,7 @@ impl<'py> PyCells<'_, 'py> {
         }
         let place = |at: usize| {
             let row = at / size.max(1);
-            format!("{}item {}: ", (self.place)(row), at - row * size)
+            format!("{}: item {}", (self.place)(row), at - row * size)
         };
         let values = PyCells { cells: &all, place: &place }.array(py, item)?;
         self.made(storage, self.nulls()?, Vec::new(), vec![values.to_data()])
@@ -420,7 +420,7 @@ impl<'py> PyCells<'_, 'py> {
                 },
                 Err(_) => Err(Misread::Type),
             })?;
-            let place = |at: usize| format!("{}key {name:?}: ", (self.place)(at));
+            let place = |at: usize| format!("{}: key {name:?}", (self.place)(at));
             columns.push(PyCells { cells: &cells, place: &place }.array(py, field)?.to_data());
         }
         self.made(storage, self.nulls()?, Vec::new(), columns)
