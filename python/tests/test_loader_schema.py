@@ -2326,3 +2326,62 @@ def test_a_part_without_columns_has_its_rows(made, wish):
         assert batch["x"].tolist() == expected
         (batch,) = Loader(of(), shuffle=4, seed=1, **options)
         assert sorted(batch["x"].tolist()) == sorted(expected)
+
+
+def _dataset(folder, tables):
+    return ds.dataset(write(folder, tables))
+
+
+UNREAD = {
+    "list": lambda folder, tables: tables,
+    "files": write,
+    "dataset": _dataset,
+    "dataset of Arrow files": lambda folder, tables: ds.dataset(
+        [_feather(folder / f"{at}.arrow", table) for at, table in enumerate(tables)], format="ipc"
+    ),
+    "union": lambda folder, tables: ds.dataset([_dataset(folder, tables)]),
+    "fragments": lambda folder, tables: list(_dataset(folder, tables).get_fragments()),
+    "mix": lambda folder, tables: Mix([(table, 1) for table in tables]),
+    "mix of readers": lambda folder, tables: Mix([(iter([table]), 1) for table in tables]),
+    "mix of a dataset": lambda folder, tables: Mix([(_dataset(folder, tables), 1)]),
+    "mix of datasets": lambda folder, tables: Mix(
+        [(ds.dataset(f"{write(folder, tables)}/{at}.parquet"), 1) for at in range(len(tables))]
+    ),
+}
+
+
+def _feather(path, table):
+    pyarrow.feather.write_feather(table, path)
+    return str(path)
+
+
+@pytest.mark.parametrize("form", UNREAD)
+@pytest.mark.parametrize("other", [[1.5, 2.5, 3.5], ["a", "b", "c"], [[1], [2], [3]]])
+def test_columns_that_are_not_read_have_any_types(tmp_path, form, other):
+    tables = [pa.table({"x": [1, 2], "k": [1, 2]}), pa.table({"x": other, "k": [3, 4, 5]})]
+
+    source = UNREAD[form](tmp_path, tables)
+
+    def loader(**options):
+        # Readers are read once.
+        own = UNREAD[form](tmp_path, tables) if form == "mix of readers" else source
+        return Loader(own, columns=[], batch_size=1, **options)
+
+    for options in ({}, {"shuffle": 4, "seed": 0}, {"prefetch": 2}):
+        assert list(loader(**options)) == [{}] * 5
+        assert sorted(y.item() for _, y in loader(label="k", **options)) == [1, 2, 3, 4, 5]
+    assert len(list(loader(filter=pc.field("k") > 1))) == 4
+    shares = [loader(rank=rank, world_size=2, uneven="allow") for rank in range(2)]
+    assert sorted(len(list(share)) for share in shares) == [2, 3]
+    begun = loader()
+    next(iter(begun))
+    again = loader()
+    again.load_state_dict(begun.state_dict())
+    assert list(again) == [{}] * 4
+
+
+def test_columns_that_are_not_read_have_any_names():
+    tables = [pa.table({"x": [1, 2]}), pa.table({"none of ['x']": [3]}), pa.table({"z": ["a"]})]
+    assert list(Loader(tables, columns=[], batch_size=1)) == [{}] * 4
+    for mix in Mix([(table, 1) for table in tables]), Mix([(ds.dataset(one), 1) for one in tables]):
+        assert list(Loader(mix, columns=[], batch_size=1)) == [{}] * 4

@@ -34,6 +34,7 @@ from .readers import (
     has_list_views,
     has_views,
     heads,
+    no_column,
     reached,
     reader_of,
     schema_without_views,
@@ -199,14 +200,20 @@ class Dataset(Source):
         wanted = _of_dataset(dataset, columns)
         options = _scan_options(dataset)
         read = _of_single_names(dataset)
+
+        def named() -> list[str]:
+            sees = _filters.seen_of(with_types(dataset.schema, seen or {}))
+            return _filters.named(where, sees)
+
+        if wanted == []:
+            read, wanted = _for_rows(read, named if where is not None else list)
         if where is None or not (seen or self._is_unpruned(dataset.schema, where)):
             options |= {} if where is None else {"filter": where}
             data = read.scanner(columns=wanted, **options)
             if hasattr(data, "to_reader"):
                 data = without_views(self._reader(data, where))
         else:
-            more = _filters.named(where, _filters.seen_of(with_types(dataset.schema, seen or {})))
-            names = None if wanted is None else list(dict.fromkeys([*wanted, *more]))
+            names = None if wanted is None else list(dict.fromkeys([*wanted, *named()]))
             data = self._reader(read.scanner(columns=names, **options), where)
             data = _filters.filtered(data, where, wanted, seen)
         return reached(data, columns, query.may_lack)
@@ -656,9 +663,7 @@ class Files(Dataset):
             for name, (_, is_merged) in found.items()
             if not is_merged or (name in ways_in and not self._is_one(name, of_each))
         }
-        # Of batches without columns nothing tells how many rows they have: nulls, by a name that no
-        # file has, do.
-        fields = [field for field, _ in found.values()] or [pa.field(f"none of {known}", pa.null())]
+        fields = [field for field, _ in found.values()] or [no_column(known)]
         schema = pa.schema(fields, self._schemas[0][1].metadata)
         return schema, own, whole if own else None
 
@@ -938,8 +943,21 @@ def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None
     wanted = heads(list(dict.fromkeys(columns)), lambda: names)
     if names is not None and wanted is not None:
         _core._check_names(names, [name for name in wanted if name not in OF_FILES])
-        return wanted or for_rows(names)
     return wanted
+
+
+def _for_rows(dataset: Any, named: Callable[[], list[str]]) -> tuple[Any, list[str]]:
+    """The dataset to read where no column is asked for, and the column that is read then.
+
+    Its schema is that column and those of a filter, which `named` tells: of Arrow files pyarrow
+    reads and casts all columns of the schema if it is asked for none.
+    """
+    schema = getattr(dataset, "schema", None)
+    if schema is None or not is_of_pyarrow(dataset):
+        return dataset, for_rows(getattr(schema, "names", []))
+    nulls = no_column(schema.names)
+    made = import_module("pyarrow").schema([nulls, *map(schema.field, named())])
+    return dataset.replace_schema(made), [nulls.name]
 
 
 def _scan_options(dataset: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from . import kinds as _kinds
 from .datasets import OF_FILES, Dataset
 from .empty import emptied, shown_schema_of, unknown_names
 from .functions import is_function
-from .readers import Made, for_rows, heads, present, reader_of
+from .readers import Made, for_rows, heads, no_column, present, reader_of
 from .row_groups import Piece, len_of, pieces_of
 from .schema import (
     ALL,
@@ -618,5 +618,6 @@ def _common(parts: Sequence[Part], query: Query, way: str) -> Any:
         none = f'no column "{twice}": the Mix has {whole.names}'
         several = f'{count} columns of the Mix are called "{twice}": rename all but one'
         raise KeyError(several if count else none)
-    names = names or for_rows(whole.names)
-    return pa.schema([whole.field(name) for name in names], whole.metadata)
+    fields = [whole.field(name) for name in names or for_rows(whole.names)]
+    fields = fields or [no_column([name for part in parts for name in part.names])]
+    return pa.schema(fields, whole.metadata)

@@ -488,6 +488,14 @@ def for_rows(names: Sequence[str]) -> list[str]:
     return next(([name] for name in names if counts[name] == 1), list(names[:1]))
 
 
+def no_column(names: Sequence[str]) -> Any:
+    """Nulls by a name that is none of these: where no column is read they tell how many rows there
+    are, of parts that may differ in all of their columns.
+    """
+    pa = import_module("pyarrow")
+    return pa.field(f"none of {list(names)}", pa.null())
+
+
 def reached(
     data: Any,
     columns: Sequence[str] | None,
