@@ -118,7 +118,6 @@ fn has_buffers(array: CheckedArray<'_>) -> bool {
     match array.data_type() {
         DataType::FixedSizeList(..) => has_buffers(array.child(0)),
         DataType::Struct(fields) => (0..fields.len()).all(|index| has_buffers(array.child(index))),
-        DataType::Boolean => array.bits().is_some(),
         _ => array.values().is_some(),
     }
 }
@@ -173,7 +172,7 @@ impl ColumnBuilder {
             ValuesBuilder::Bits(values) => {
                 values.append_packed_range(
                     start..start + len,
-                    array.bits().map_or(&[][..], Bytes::get),
+                    array.values().map_or(&[][..], Bytes::get),
                 );
             }
             ValuesBuilder::Lists(size, items) => {

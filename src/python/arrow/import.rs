@@ -96,8 +96,7 @@ impl<'a> Part<'a> {
     /// [`rows`](Self::rows) of booleans.
     fn bits(self, from: usize, len: usize) -> ArrowResult {
         let start = self.array.offset() + from;
-        let bits = self.array.fixed().first().and_then(|(_, bits)| *bits);
-        let bits = self.cut(bits, 0..(start + len).div_ceil(8))?;
+        let bits = self.cut(self.array.values(), 0..(start + len).div_ceil(8))?;
         let values = BooleanBuffer::new(bits, start, len);
         Ok(Arc::new(BooleanArray::new(values, self.nulls(from, len))))
     }
@@ -125,17 +124,16 @@ impl<'a> Part<'a> {
         Ok(make_array(data.buffers(vec![ids, buffers[1].clone()]).build()?))
     }
 
-    /// The buffers of rows, cut to them, except for bits; `start` is counted from the start of the buffers.
+    /// The buffers of rows, cut to them; `start` is counted from the start of the buffers.
     fn buffers(self, start: usize, len: usize) -> ArrowResult<Vec<Buffer>> {
         use DataType::{LargeList, List, Map};
         let is_list = matches!(self.array.data_type(), List(_) | LargeList(_) | Map(..));
         let mut buffers = Vec::new();
         for (width, bytes) in self.array.fixed() {
-            let cut = match width {
-                // Of lists without rows not even the one offset that they should have.
-                _ if len == 0 => 0..0,
-                Some(width) => start * width..(start + len + usize::from(is_list)) * width,
-                None => 0..(start + len).div_ceil(8),
+            // Of lists without rows not even the one offset that they should have.
+            let cut = match len {
+                0 => 0..0,
+                _ => start * width..(start + len + usize::from(is_list)) * width,
             };
             buffers.push(self.cut(bytes, cut)?);
         }

@@ -137,57 +137,41 @@ impl<'a> CheckedArray<'a> {
         unsafe { self.bytes(0, self.end().div_ceil(8)) }
     }
 
-    /// The values of a primitive type, from the start of the buffer to the last row; `None` for other types, and if
-    /// there are none.
+    /// The values of a primitive type, or the bits of booleans, from the start of the buffer to the last row; `None` for
+    /// other types, and if there are none.
     pub(super) fn values(self) -> Option<Bytes<'a>> {
-        let width = self.data_type.primitive_width()?;
-        // SAFETY: S1, S2: the buffer has a value for each row.
-        unsafe { self.bytes(1, self.end() * width) }
+        let len = match self.data_type {
+            DataType::Boolean => self.end().div_ceil(8),
+            number => self.end() * number.primitive_width()?,
+        };
+        // SAFETY: S1, S2: the buffer has a value, or a bit, for each row.
+        unsafe { self.bytes(1, len) }
     }
 
-    /// The bits of booleans, as [`Self::values`].
-    pub(super) fn bits(self) -> Option<Bytes<'a>> {
-        if *self.data_type != DataType::Boolean {
-            return None;
-        }
-        // SAFETY: S1, S2: the buffer has a bit for each row.
-        unsafe { self.bytes(1, self.end().div_ceil(8)) }
-    }
-
-    /// The offsets of texts or binaries, and their bytes, as many as the last offset says.
+    /// The offsets of texts or binaries, at least one, and their bytes, as many as the last offset says.
     pub(super) fn texts(self) -> Checked<[Option<Bytes<'a>>; 2]> {
         use DataType::{Binary, LargeBinary, LargeUtf8, Utf8};
         let width = match self.data_type {
             Utf8 | Binary => 4,
             LargeUtf8 | LargeBinary => 8,
-            other => return Err(format!("{other} has no texts")),
+            other => unreachable!("{other} has no texts"),
         };
-        if self.len() == 0 {
-            return Ok([Some(Bytes(&[])); 2]);
-        }
         // SAFETY: S1, S2: one offset more than rows.
-        let Some(offsets) = (unsafe { self.bytes(1, (self.end() + 1) * width) }) else {
-            return Ok([None; 2]);
-        };
-        let last = number(&offsets[self.end() * width..]);
+        let offsets = unsafe { self.bytes(1, (self.end() + 1) * width) };
+        let last = offsets.map_or(0, |offsets| number(&offsets[self.end() * width..]));
         // SAFETY: S1: the buffer ends at the last offset, which has been read once.
-        Ok([Some(offsets), unsafe { self.bytes(2, byte_count(last)?) }])
+        Ok([offsets, unsafe { self.bytes(2, byte_count(last)?) }])
     }
 
-    /// The buffers of any type, from their start to the last row: the bytes of an item in each, or `None` where there are
-    /// bits, and the buffer; of texts only the offsets.
-    pub(super) fn fixed(self) -> Vec<(Option<usize>, Option<Bytes<'a>>)> {
+    /// The buffers whose items have a width in bytes, and that, from their start to the last row.
+    pub(super) fn fixed(self) -> Vec<(usize, Option<Bytes<'a>>)> {
         let DataTypeLayout { buffers, can_contain_null_mask, .. } = layout(self.data_type);
         let items = self.end() + usize::from(has_offsets(self.data_type));
         let buffer = |(index, spec): (usize, &BufferSpec)| {
-            let (width, len) = match *spec {
-                BufferSpec::FixedWidth { byte_width, .. } => (Some(byte_width), items * byte_width),
-                BufferSpec::BitMap => (None, self.end().div_ceil(8)),
-                BufferSpec::VariableWidth | BufferSpec::AlwaysNull => return None,
-            };
-            // SAFETY: S1, S2: the layout of the type says how many items or bits there are.
-            let bytes = unsafe { self.bytes(index + usize::from(can_contain_null_mask), len) };
-            Some((width, bytes))
+            let BufferSpec::FixedWidth { byte_width: width, .. } = *spec else { return None };
+            let index = index + usize::from(can_contain_null_mask);
+            // SAFETY: S1, S2: the layout of the type says how many items there are.
+            Some((width, unsafe { self.bytes(index, items * width) }))
         };
         buffers.iter().enumerate().filter_map(buffer).collect()
     }
