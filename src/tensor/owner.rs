@@ -51,12 +51,10 @@ impl Owner {
 
     /// # Safety
     ///
-    /// If it is a packed tensor's, the block's owner is the `Buffer` of a `Fresh`.
+    /// It is a packed tensor's, and the block's owner is the `Buffer` of a `Fresh`.
     pub(super) unsafe fn known_fresh(self) -> Self {
-        match self.give_up() {
-            Owned::Packed(packed) => Self(Owned::Fresh(packed)),
-            other => Self(other),
-        }
+        let Owned::Packed(packed) = self.give_up() else { unreachable!("it was packed") };
+        Self(Owned::Fresh(packed))
     }
 
     pub(super) fn owned(&self) -> &Owned {

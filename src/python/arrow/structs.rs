@@ -172,11 +172,16 @@ macro_rules! tree {
             }
 
             pub(super) fn child(&self, at: usize) -> Checked<&Self> {
+                // SAFETY: S1: the pointer is to a structure below this one.
+                unsafe { below(self.child_pointer(at)?) }
+            }
+
+            fn child_pointer(&self, at: usize) -> Checked<*mut Self> {
                 if at >= self.child_count()? {
                     return Err(format!("an Arrow structure has no child {at}"));
                 }
-                // SAFETY: S1: the pointers are there, each to a structure below this one.
-                unsafe { below(self.children.add(at).read()) }
+                // SAFETY: S1: there is a pointer to each child.
+                Ok(unsafe { self.children.add(at).read() })
             }
 
             /// How many children there are, and pointers to them.
@@ -273,16 +278,9 @@ impl ArrowArray {
 
     /// A structure with the children at these positions and no others, which owns all of them.
     pub(super) fn into_part(self, positions: &[usize]) -> Checked<Self> {
-        let count = self.children()?.count();
-        let Some(n_children) = i64::try_from(positions.len())
-            .ok()
-            .filter(|_| positions.iter().all(|&position| position < count))
-        else {
-            return Err(format!("an Arrow structure has {count} children"));
-        };
-        // SAFETY: S1, the pointers are there.
-        let child = |&position: &usize| unsafe { self.children.add(position).read() };
-        let mut kept: Vec<_> = positions.iter().map(child).collect();
+        let kept = positions.iter().map(|&position| self.child_pointer(position));
+        let mut kept = kept.collect::<Checked<Vec<_>>>()?;
+        let n_children = i64::try_from(kept.len()).unwrap_or(i64::MAX);
         let children = kept.as_mut_ptr();
         // SAFETY: of the two only the whole one is released as its producer wants it: nothing fails from here on.
         let mut part = unsafe { ptr::from_ref(&self).read() };

@@ -262,9 +262,7 @@ unsafe fn wrapped(
     let object = unsafe { PyTensor::received(Arc::clone(&tensor)) };
     Bound::new(py, object).inspect_err(|_| {
         // It has no other owner: the object that could not be made has been dropped.
-        if let Some(tensor) = Arc::into_inner(tensor) {
-            tensor.forget();
-        }
+        let _forgotten = Arc::into_inner(tensor).map(ManagedTensor::forget);
     })
 }
 
