@@ -10,6 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from arrow_dlpack import to_tensor
+from dlpack_conformance.abi.dlpack import CUDA
+from hostile import Producer
 
 TABLE = pa.table({"x": [1, 2, 3], "y": [0.5, 1.5, 2.5], "z": [True, False, True]})
 MATRIX = np.array([[1, 0.5, 1], [2, 1.5, 0], [3, 2.5, 1]])
@@ -98,6 +100,8 @@ def frozen(values):
         (np.zeros(9), r"its shape is \[9\]"),
         (np.zeros((3, 6))[:, ::2], "not in row-major order without gaps"),
         (np.zeros((3, 3))[::-1], "not in row-major order without gaps"),
+        (np.zeros(18)[::2], "not in row-major order without gaps"),
+        (np.zeros((3, 3, 2))[:, :, 0:1], "not in row-major order without gaps"),
         (np.broadcast_to(np.zeros(3), (3, 3)), "read-only"),
         (frozen(np.zeros((3, 3))), "read-only"),
         (b"123456789", "read-only"),
@@ -133,6 +137,23 @@ def test_memory_that_no_result_is_written_to_names_what_takes_one():
         assert error.value.__cause__ is not None
     shape, dtype = (3, 3), "float64"
     assert to_tensor(TABLE, out=np.empty(shape, dtype)).shape == shape
+
+
+def test_memory_on_a_device_stays_as_it_was():
+    producer = Producer(device_type=CUDA)
+    with pytest.raises(ValueError, match="on cuda:0, where the CPU cannot write"):
+        to_tensor(pa.array([4.0, 5.0, 6.0]), out=producer)
+    assert list(producer.memory) == [1, 2, 3]
+    assert (producer.given, producer.deleted) == (1, 1)
+
+
+def test_the_error_of_out_itself_is_raised():
+    class Broken:
+        def __dlpack__(self, **_keywords):
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        to_tensor(TABLE, out=Broken())
 
 
 @pytest.mark.parametrize(

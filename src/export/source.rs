@@ -271,14 +271,18 @@ impl<'a> Source<'a> {
 
     /// An upper bound of the bytes that planning may read.
     pub(crate) fn nbytes(self) -> usize {
+        let mut nbytes = 0;
+        self.each_array(|array| nbytes += array.get_buffer_memory_size());
+        nbytes
+    }
+
+    /// Calls this with each array of the column, or of the table's columns.
+    pub(crate) fn each_array(self, mut call: impl FnMut(&dyn Array)) {
         match self {
-            Self::Array(array, _) | Self::Row(array, ..) => array.get_buffer_memory_size(),
-            Self::Chunks(chunks, _) => {
-                chunks.iter().map(|chunk| chunk.get_buffer_memory_size()).sum()
-            }
+            Self::Array(array, _) | Self::Row(array, ..) => call(array),
+            Self::Chunks(chunks, _) => chunks.iter().for_each(|chunk| call(chunk)),
             Self::Table(batches, _) => {
-                let columns = batches.iter().flat_map(RecordBatch::columns);
-                columns.map(|column| column.get_buffer_memory_size()).sum()
+                batches.iter().flat_map(RecordBatch::columns).for_each(|column| call(column));
             }
         }
     }

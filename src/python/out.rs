@@ -4,7 +4,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::Array;
 use arrow_data::ArrayData;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError};
 use pyo3::{intern, prelude::*};
@@ -73,14 +72,9 @@ impl<'py> Out<'py> {
         self.tensor.check_writable()?;
         let start = self.tensor.data().addr();
         let memory = start..start + self.tensor.nbytes();
-        let arrays: Box<dyn Iterator<Item = &dyn Array>> = match source {
-            Source::Array(array, _) | Source::Row(array, ..) => Box::new(std::iter::once(array)),
-            Source::Chunks(chunks, _) => Box::new(chunks.iter().map(|chunk| &**chunk)),
-            Source::Table(batches, _) => {
-                Box::new(batches.iter().flat_map(|batch| batch.columns()).map(|column| &**column))
-            }
-        };
-        match arrays.into_iter().any(|array| touches(&array.to_data(), &memory)) {
+        let mut overlaps = false;
+        source.each_array(|array| overlaps |= touches(&array.to_data(), &memory));
+        match overlaps {
             true => Err(DestinationProblem::Overlapping),
             false => Ok(()),
         }
