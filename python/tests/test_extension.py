@@ -206,6 +206,9 @@ def test_what_rust_could_be_reading_python_cannot_write_to():
     assert (own.readonly, shared.readonly) == (False, True)
     np.from_dlpack(own)[0] = 9
     assert (own.tolist(), shared.tolist()) == ([9, 2], [1, 2])
+    came, viewed = REST.came_and_viewed()
+    assert (came.readonly, viewed.readonly) == (False, True)
+    assert (came.tolist(), viewed.tolist()) == ([1, 2], [[1], [2]])
 
 
 def test_chunks_are_a_source():

@@ -40,6 +40,7 @@ class Spec(ctypes.Structure):
 
 GET, RELEASE = 1, 2  # Py_bf_getbuffer and Py_bf_releasebuffer of typeslots.h
 MEMORY = (ctypes.c_float * 4)(1, 2, 3, 4)
+ASTRAY = ctypes.cast(ctypes.addressof(MEMORY) + 1, POINTER(c_ssize_t))
 KEPT = []
 
 
@@ -116,6 +117,8 @@ def test_without_a_shape_there_is_one_axis_of_all_that_is_there():
         "negative length": ({"len": -16}, "-16"),
         "extent of more": ({"shape": (2**62,)}, "16 bytes"),
         "stride": ({"strides": (6,)}, "stride"),
+        "address of the shape": ({"shape": ASTRAY}, "shape of the buffer .* misaligned"),
+        "address of the strides": ({"strides": ASTRAY}, "strides of the buffer .* misaligned"),
     }.values(),
     ids=lambda value: value if isinstance(value, str) else "",
 )

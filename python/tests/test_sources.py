@@ -539,6 +539,10 @@ def test_a_stream_is_asked_for_its_error_only_after_a_failure():
     assert stream.get_next(stream, ctypes.byref(ArrayStruct())) == 5
     assert ctypes.string_at(stream.get_last_error(stream)) == b"out of luck"
     assert asked == [True]
+    _kept, stream = recorded(FailingStream())
+    assert stream.get_schema(stream, ctypes.byref(Schema())) == 5
+    assert ctypes.string_at(stream.get_last_error(stream)) == b"out of luck"
+    assert asked == [True, True]
 
 
 INTEGERS = Node("i", 2, [None, bytes(8)])

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use arrow_dlpack::python::{Chunks, PyArray, PyTensor, ReadOnlyCell, Table};
-use arrow_dlpack::{Element, ExportOptions, ManagedTensor, export};
+use arrow_dlpack::{CopyPolicy, Element, ExportOptions, ManagedTensor, export};
 use ndarray::Ix2;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -65,6 +65,18 @@ fn own_and_shared() -> PyResult<(PyTensor, PyTensor)> {
     Ok((numbers()?.into(), numbers()?.share().into()))
 }
 
+/// A tensor that came through C from code that may write to it, and a view of such a one, whose memory other code in
+/// Rust could have borrowed by now.
+#[pyfunction]
+fn came_and_viewed() -> PyResult<(PyTensor, PyTensor)> {
+    let came = || {
+        let raw = ManagedTensor::from_vec(vec![1.0, 2.0], &[2])?.into_raw();
+        // SAFETY: a tensor of ours is truthful, and no other code has it.
+        unsafe { ManagedTensor::from_raw(raw) }
+    };
+    Ok((came()?.into(), came()?.reshape(&[2, 1], CopyPolicy::Never)?.into()))
+}
+
 /// Chunks as one tensor.
 #[pyfunction]
 fn put_together(column: Chunks) -> PyResult<PyTensor> {
@@ -100,7 +112,7 @@ fn only_batch(table: PyTable) -> PyResult<PyRecordBatch> {
 #[pymodule]
 mod rest {
     #[pymodule_export]
-    use super::{cells, described, only_batch, own_and_shared, put_together, rows, sum_in_place};
+    use super::{came_and_viewed, table_of_batch, their_array, their_table, through_chunks};
     #[pymodule_export]
-    use super::{table_of_batch, their_array, their_table, through_chunks};
+    use super::{cells, described, only_batch, own_and_shared, put_together, rows, sum_in_place};
 }
