@@ -56,6 +56,7 @@ COLUMNS = {
     "y": pa.array([0, 1, 0, 1]),
 }
 TABLE = pa.table(COLUMNS)
+BYTES = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([2, 0], "int8"))
 WISHES = {
     "small": [Cast("float32", nulls="nan"), Cast("int64", nulls=-1), Cast("int32", nulls="mask")],
     "long": [None, Cast("float64"), Categories([2**40, 5, 6, 7])],
@@ -208,6 +209,13 @@ def test_all_columns_but_labels_and_an_index_are_features():
         (pa.date32(), pa.array([dt.date(1970, 1, 3)], pa.date64()), [2]),
         (pa.list_(pa.int64(), 2), pa.array([[1, 2]], pa.large_list(pa.int8())), [[1, 2]]),
         (pa.list_(pa.float64(), 2), pa.array([[1, 2]], pa.list_(pa.int64(), 2)), [[1.0, 2.0]]),
+        (
+            pa.int64(),
+            pa.RunEndEncodedArray.from_arrays([2, 3], pa.array([1, 2], "int8")),
+            [1, 1, 2],
+        ),
+        (pa.bool8(), pa.array([True, False]), [True, False]),
+        (pa.bool_(), BYTES, [True, False]),
     ],
     ids=str,
 )
@@ -218,6 +226,83 @@ def test_another_type_of_the_same_values_is_taken(trained, request_, expected):
     made = loader.encoder()(pa.table({"x": request_}))["x"]
     assert made.tolist() == expected
     assert made.dtype == (np.dtype("int64") if x else loader.encoder()(table)["x"].dtype)
+
+
+def structs(**fields):
+    return pa.list_(pa.struct(fields))
+
+
+@pytest.mark.parametrize(
+    ("trained", "request_"),
+    [
+        (pa.dictionary(pa.int32(), pa.string()), pa.array(["a", "b", "a"])),
+        (pa.dictionary(pa.int32(), pa.int64()), pa.array([1, None, 1], "int8")),
+        (pa.list_view(pa.int64()), pa.array([[1], None, [2, 3]], pa.list_view(pa.int8()))),
+        (pa.list_(pa.int64()), pa.array([[1], [], [2, 3]], pa.large_list_view(pa.int8()))),
+        (
+            structs(a=pa.int64(), b=pa.string()),
+            pa.array(
+                [[{"b": "x", "a": 1}, None], None],
+                structs(b=pa.large_string(), a=pa.int8()),
+            ),
+        ),
+    ],
+    ids=str,
+)
+def test_what_is_handed_out_as_it_is_has_the_type_of_training(trained, request_):
+    loader = Loader(pa.table({"x": pa.array([], trained)}), columns={"x": AsArrow()})
+    made = pa.array(loader.encoder()(pa.table({"x": request_}))["x"])
+    assert made.type == trained
+    assert made.to_pylist() == request_.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("trained", "request_", "error", "words"),
+    [
+        (pa.binary(3), pa.array([b"ab"], pa.binary(2)), TypeError, "it is FixedSizeBinary.2."),
+        (
+            structs(a=pa.int64(), b=pa.string()),
+            pa.array([[{"a": 1}]]),
+            KeyError,
+            'items: it has no field "b"',
+        ),
+        (
+            structs(a=pa.int64()),
+            pa.array([[{"a": 1.5}]]),
+            ValueError,
+            'items: field "a": value 1.5 in item 0',
+        ),
+        (
+            pa.list_(pa.list_(pa.int64())),
+            pa.array([], pa.fixed_shape_tensor(pa.int64(), [2**40, 0])),
+            ValueError,
+            "more values than",
+        ),
+        (
+            pa.fixed_shape_tensor(pa.int64(), [2**20, 2**20, 0]),
+            pa.array([], pa.list_(pa.list_(pa.list_(pa.int64())))),
+            ValueError,
+            "more values than",
+        ),
+        (
+            pa.list_(pa.int64(), 2**31 - 1),
+            pa.array([None] * 10**6, pa.list_(pa.int64())),
+            MemoryError,
+            "cannot allocate",
+        ),
+        (
+            pa.list_(pa.list_(pa.int64(), 2**31 - 1)),
+            pa.array([[None] * 10**6], pa.list_(pa.list_(pa.int64()))),
+            MemoryError,
+            "cannot allocate",
+        ),
+    ],
+    ids=str,
+)
+def test_what_is_handed_out_as_it_is_has_the_values_of_training(trained, request_, error, words):
+    loader = Loader(pa.table({"x": pa.array([], trained)}), columns={"x": AsArrow()})
+    with pytest.raises(error, match=f'column "x": .*{words}'):
+        loader.encoder()(pa.table({"x": request_}))
 
 
 @pytest.mark.parametrize(
@@ -353,6 +438,8 @@ def one(trained, value, **options):
         (pa.float32(), math.inf, math.inf),
         (pa.int64(), 7.0, 7),
         (pa.int8(), np.int64(7), 7),
+        (pa.uint16(), 2**16 - 1, 2**16 - 1),
+        (pa.uint32(), 2**32 - 1, 2**32 - 1),
         (pa.uint64(), 2**64 - 1, 2**64 - 1),
         (pa.int64(), pa.scalar(5), 5),
         (pa.bool_(), True, True),
@@ -360,14 +447,21 @@ def one(trained, value, **options):
         (pa.timestamp("ms"), NOON, 1577880000000),
         (pa.timestamp("ns"), pd.Timestamp("2020-01-01 00:00:00.000000001"), 1577836800000000001),
         (pa.timestamp("us", "UTC"), NOON.astimezone(dt.UTC), None),
+        (pa.timestamp("s"), NOON, 1577880000),
         (pa.date32(), dt.date(1970, 1, 3), 2),
+        (pa.date64(), dt.date(1970, 1, 3), 2 * 86_400_000),
+        (pa.time32("s"), dt.time(0, 0, 1), 1),
         (pa.time64("us"), dt.time(0, 0, 1), 1_000_000),
         (pa.duration("ms"), dt.timedelta(seconds=1), 1000),
         (pa.decimal64(6, 2), Decimal("12.5"), 1250),
+        (pa.decimal64(6, 2), Decimal("-1.500"), -150),
+        (pa.decimal64(6, 2), Decimal("0.000"), 0),
         (pa.decimal32(6, 2), 3, 300),
         (pa.list_(pa.int64(), 2), [1, 2.0], [1, 2]),
+        (pa.list_(pa.int64(), 2), (1, 2), [1, 2]),
         (pa.list_(pa.float32(), 2), np.array([1, 2]), [1.0, 2.0]),
         (pa.fixed_shape_tensor(pa.int32(), [2, 2]), [[1, 2], [3, 4]], [[1, 2], [3, 4]]),
+        (pa.fixed_shape_tensor(pa.int32(), []), 5, 5),
         (pa.bool8(), True, True),
     ],
     ids=str,
@@ -381,9 +475,66 @@ def test_a_value_of_python_is_taken_where_it_is_the_same(trained, value, expecte
 
 
 @pytest.mark.parametrize(
+    ("trained", "value", "expected"),
+    [
+        (pa.decimal256(60, 2), Decimal(f"{10**50}.5"), Decimal(f"{10**50}.50")),
+        (pa.binary(3), b"abc", b"abc"),
+        (pa.binary(), bytearray(b"ab"), b"ab"),
+        (pa.large_binary(), memoryview(b"ab"), b"ab"),
+        (pa.dictionary(pa.int32(), pa.string()), "a", "a"),
+        (pa.list_(pa.int64(), 2), None, None),
+        (pa.fixed_shape_tensor(pa.int32(), [2, 2]), [1, None, 3, 4], [1, None, 3, 4]),
+    ],
+    ids=str,
+)
+def test_a_value_of_python_is_handed_out_as_arrow_data(trained, value, expected):
+    made = pa.array(one(trained, value, wish=AsArrow()))
+    assert made.type == trained
+    assert made.to_pylist() == [expected]
+
+
+@pytest.mark.parametrize(
+    "trained",
+    [
+        pa.month_day_nano_interval(),
+        pa.map_(pa.string(), pa.int64()),
+        pa.run_end_encoded(pa.int32(), pa.int64()),
+    ],
+    ids=str,
+)
+def test_types_without_values_of_python_take_arrow_data(trained):
+    with pytest.raises(TypeError, match='row 0, column "x": .* become no .*: pass Arrow data'):
+        one(trained, 5, wish=AsArrow())
+
+
+class NoZone(dt.tzinfo):
+    def utcoffset(self, _when):
+        raise ValueError("mine")
+
+
+class NoList:
+    def tolist(self):
+        raise ValueError("mine")
+
+
+@pytest.mark.parametrize(
+    ("trained", "value"),
+    [
+        (pa.timestamp("us", "UTC"), NOON.replace(tzinfo=NoZone())),
+        (pa.list_(pa.int64(), 2), NoList()),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_a_value_of_python_raises_says_where(trained, value):
+    with pytest.raises(ValueError, match='row 0, column "x": mine'):
+        one(trained, value, physical=True)
+
+
+@pytest.mark.parametrize(
     ("trained", "value", "error"),
     [
         (pa.int64(), 7.5, ValueError),
+        (pa.int64(), -0.0, ValueError),
         (pa.int64(), math.nan, ValueError),
         (pa.int64(), True, TypeError),
         (pa.int64(), "7", TypeError),
@@ -407,12 +558,17 @@ def test_a_value_of_python_is_taken_where_it_is_the_same(trained, value, expecte
         (pa.timestamp("ms", "UTC"), NOON, ValueError),
         (pa.timestamp("ms"), dt.date(2020, 1, 1), TypeError),
         (pa.date32(), NOON, TypeError),
+        (pa.date64(), NOON, TypeError),
+        (pa.time64("us"), "12:00", TypeError),
+        (pa.time64("us"), dt.time(12, tzinfo=dt.UTC), TypeError),
+        (pa.duration("s"), 5, TypeError),
         (pa.decimal64(6, 2), Decimal("1.234"), ValueError),
         (pa.decimal64(6, 2), Decimal(10**6), ValueError),
         (pa.decimal64(6, 2), Decimal("nan"), ValueError),
         (pa.decimal64(6, 2), 1.5, TypeError),
         (pa.list_(pa.int64(), 2), [1], ValueError),
         (pa.list_(pa.int64(), 2), 5, TypeError),
+        (pa.list_(pa.int64(), 2), np.array(5), TypeError),
         (pa.list_(pa.int64(), 2), "ab", TypeError),
         (pa.list_(pa.int64(), 2), [1, 2.5], ValueError),
     ],
@@ -827,6 +983,27 @@ def test_views_under_nulls_are_not_looked_at():
     )
 
 
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [("abc", TypeError), (5, TypeError), (b"abcd", ValueError)],
+    ids=str,
+)
+def test_a_binary_of_another_kind_or_length_is_refused(value, error):
+    with pytest.raises(error, match='row 0, column "x": '):
+        one(pa.binary(3), value, wish=AsArrow())
+
+
+def test_a_path_that_leads_nowhere_is_named():
+    table = pa.table({"m": [{"s": 1, "t": 2}]})
+    encoder = Loader(table, columns={"m.s": None}, framework="numpy").encoder()
+    for rows in [{"m": {"t": 1}}], {"m": [{"t": 1}]}:
+        with pytest.raises(KeyError, match='row 0 has no "m.s"'):
+            encoder(rows)
+    for column in pa.array([{"t": 1}]), pa.array([1]):
+        with pytest.raises(KeyError, match='no column "m.s": .* has no "s"'):
+            encoder({"m": column})
+
+
 def test_what_is_wrong_within_structs_is_named():
     table = pa.table({"m": [{"s": 1, "t": [2]}]})
     encoder = Loader(table, columns={"m": AsArrow()}).encoder()
@@ -1198,6 +1375,13 @@ def of_words(words):
     return {"name": "text", "becomes": "Categories", "with": options}
 
 
+def of_runs():
+    """Words of a column that has none."""
+    empty = pa.table({"text": pa.array([], pa.run_end_encoded(pa.int32(), pa.string()))})
+    runs = Loader(empty, columns={"text": AsArrow()}).encoder()
+    return changed(columns=[of_words(["a"])], schema=json.loads(runs.to_json())["schema"])
+
+
 def nested(levels):
     """A list within lists."""
     return reduce(lambda inner, _: [inner], range(levels), [])
@@ -1244,6 +1428,11 @@ def nested(levels):
         (changed(schema=5), "no members"),
         (changed(schema={}), "no members"),
         (changed(schema={"name": "", "format": "i", "flags": 0}), "one of a table"),
+        (
+            changed(columns=[], schema={"name": "", "format": "i", "flags": 0}),
+            "one of a table",
+        ),
+        (of_runs(), "become no RunEndEncoded"),
         (changed(schema={"name": "", "format": "+s\0", "flags": 0}), "no members"),
         (changed(schema={"name": "", "format": "zz", "flags": 0}), "zz"),
         (changed(schema=whole()["schema"] | {"children": [5]}), "no members"),

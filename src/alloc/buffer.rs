@@ -240,6 +240,12 @@ pub(crate) fn reserved<T>(count: usize) -> Result<Vec<T>, Error> {
     }
 }
 
+/// Makes capacity for `more` items behind those of a vector.
+pub(crate) fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<(), Error> {
+    let nbytes = more.saturating_mul(size_of::<T>());
+    items.try_reserve(more).map_err(|_| Error::OutOfMemory { nbytes })
+}
+
 /// `nbytes` bytes, all 0.
 pub(crate) fn zeros(nbytes: usize) -> Result<Vec<u8>, Error> {
     let mut bytes = reserved(nbytes)?;

@@ -7,7 +7,7 @@ mod huge_pages;
 mod retaining;
 mod writer;
 
-pub(crate) use buffer::{Fresh, collect, probe_alloc, reserved, try_collect, zeros};
+pub(crate) use buffer::{Fresh, collect, probe_alloc, reserve, reserved, try_collect, zeros};
 #[cfg(target_os = "linux")]
 pub use retaining::RetainingAllocator;
 pub(crate) use writer::{Grid, Place, Unwritten};

@@ -2,8 +2,9 @@
 
 use arrow_buffer::{ArrowNativeType, Buffer};
 
+use crate::Error;
+use crate::alloc::{self, Fresh};
 use crate::task::{self, Steps};
-use crate::{Error, alloc::Fresh};
 
 /// Items between two checks whether to end: each takes some ten nanoseconds.
 const BLOCK: usize = 1 << 16;
@@ -51,7 +52,7 @@ impl<T: ArrowNativeType> PooledItems<T> {
         count: usize,
         items: impl Iterator<Item = T>,
     ) -> Result<(), Error> {
-        reserve(&mut self.left, count)?;
+        alloc::reserve(&mut self.left, count)?;
         self.left.extend(items);
         Ok(())
     }
@@ -72,7 +73,7 @@ impl<T: ArrowNativeType + Send> Drawn for PooledItems<T> {
         let items =
             if is_aligned { items.clone() } else { Buffer::from_slice_ref(items.as_slice()) };
         let items = items.typed_data::<T>();
-        reserve(&mut self.left, items.len())?;
+        alloc::reserve(&mut self.left, items.len())?;
         items.chunks(BLOCK).try_for_each(|block| {
             self.left.extend_from_slice(block);
             task::check()
@@ -82,7 +83,7 @@ impl<T: ArrowNativeType + Send> Drawn for PooledItems<T> {
     fn draw(&mut self, draws: &[usize]) -> Result<(), Error> {
         let (left, each) = (&mut self.left, self.each);
         self.drawn.clear();
-        reserve(&mut self.drawn, draws.len().saturating_mul(each))?;
+        alloc::reserve(&mut self.drawn, draws.len().saturating_mul(each))?;
         if each == 1 {
             return draws.chunks(BLOCK).try_for_each(|some| {
                 self.drawn.extend(some.iter().map(|&at| left.swap_remove(at)));
@@ -112,9 +113,4 @@ impl<T: ArrowNativeType + Send> Drawn for PooledItems<T> {
 fn copied<T: ArrowNativeType>(items: &[T]) -> Result<Buffer, Error> {
     Fresh::build(items.len(), |out: &mut Vec<T>| out.extend_from_slice(items))
         .map(Fresh::into_buffer)
-}
-
-fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<(), Error> {
-    let nbytes = more.saturating_mul(size_of::<T>());
-    items.try_reserve(more).map_err(|_| Error::OutOfMemory { nbytes })
 }

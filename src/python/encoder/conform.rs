@@ -208,7 +208,7 @@ fn lists(array: &ArrayRef, item: &FieldRef, wanted: &FieldRef, to: &DataType) ->
         DataType::ListView(_) => DataType::ListView(Arc::clone(wanted)),
         DataType::LargeListView(_) => DataType::LargeListView(Arc::clone(wanted)),
         DataType::FixedSizeList(_, size) => DataType::FixedSizeList(Arc::clone(wanted), *size),
-        other => other.clone(),
+        other => unreachable!("{other} has no items"),
     };
     let builder = data.into_builder().data_type(same_layout.clone());
     let made = builder.child_data(vec![child.to_data()]);
@@ -270,14 +270,15 @@ fn is_one_meaning(own: &Field, trained: &Field) -> bool {
         field.extension_type_name().map(|name| (name.to_owned(), metadata))
     };
     match (of(own), of(trained)) {
-        (own, trained) if own == trained => true,
+        (None, None) => true,
         (None, Some(_)) => {
             let (from, to) = (own.data_type(), trained.data_type());
             let is_stored_so = from == to && Extension::dtype_of_bits(trained).is_none();
             is_stored_so || item_of(from).zip(item_of(to)).is_some()
         }
-        (Some(_), Some(_)) => {
-            matches!((Extension::of(own), Extension::of(trained)), (Ok(Some(own)), Ok(Some(trained))) if own == trained)
+        (Some(one), Some(other)) => {
+            one == other
+                || matches!((Extension::of(own), Extension::of(trained)), (Ok(Some(own)), Ok(Some(trained))) if own == trained)
         }
         // Rows of a tensor, as lists.
         (Some(_), None) => {
@@ -288,7 +289,6 @@ fn is_one_meaning(own: &Field, trained: &Field) -> bool {
             );
             is_in_order && item_of(trained.data_type()).is_some()
         }
-        _ => false,
     }
 }
 

@@ -174,14 +174,10 @@ impl TrainedColumn {
     }
 }
 
-/// The values of a dictionary, or of runs, in place of it.
+/// The values of a dictionary, in place of it.
 fn of_values(field: &FieldRef) -> FieldRef {
-    let values = match field.data_type() {
-        DataType::Dictionary(_, values) => DataType::clone(values),
-        DataType::RunEndEncoded(_, values) => values.data_type().clone(),
-        _ => return Arc::clone(field),
-    };
-    Arc::new(Field::clone(field).with_data_type(values))
+    let DataType::Dictionary(_, values) = field.data_type() else { return Arc::clone(field) };
+    Arc::new(Field::clone(field).with_data_type(DataType::clone(values)))
 }
 
 /// The names of a table's or frame's columns, where it tells them; of pandas's with the levels of the index.

@@ -14,7 +14,7 @@ use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, i256};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, FieldRef, Fields, TimeUnit};
 use half::f16;
-use pyo3::exceptions::{PyKeyError, PyMemoryError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple,
 };
@@ -47,17 +47,20 @@ impl<'py> PyCells<'_, 'py> {
         if let Some(dtype) = Extension::dtype_of_bits(field) {
             return self.nulls_of(storage, dtype);
         }
-        if let Ok(Some(extension)) = Extension::of(field) {
-            match extension {
-                Extension::Bool8 => {
-                    let bools = self.array(py, &Field::new("", DataType::Boolean, true))?;
-                    return Ok(as_stored(&bools, storage)?);
-                }
-                Extension::FixedShapeTensor { shape, dimensions } => {
-                    return self.tensors(py, storage, &Axes::new(shape, dimensions));
-                }
-                _ => {}
+        match (Extension::of(field), storage) {
+            (Ok(Some(Extension::Bool8)), _) => {
+                let bools = self.array(py, &Field::new("", DataType::Boolean, true))?;
+                return Ok(as_stored(&bools, storage)?);
             }
+            (
+                Ok(Some(Extension::FixedShapeTensor { shape, dimensions })),
+                DataType::FixedSizeList(item, _),
+            ) => {
+                let axes = Axes::new(shape, dimensions);
+                let places = axes.places()?;
+                return self.fixed_size(py, storage, item, &axes.extents(), places.as_deref());
+            }
+            _ => {}
         }
         match storage {
             DataType::Null => {
@@ -400,15 +403,6 @@ impl<'py> PyCells<'_, 'py> {
         self.made(storage, self.nulls()?, Vec::new(), vec![values.to_data()])
     }
 
-    fn tensors(&self, py: Python<'py>, storage: &DataType, axes: &Axes) -> PyResult<ArrayRef> {
-        match storage {
-            DataType::FixedSizeList(item, _) => {
-                self.fixed_size(py, storage, item, &axes.extents(), axes.places()?.as_deref())
-            }
-            other => Err(PyTypeError::new_err(format!("tensors are not stored as {other}"))),
-        }
-    }
-
     fn structs(&self, py: Python<'py>, storage: &DataType, fields: &Fields) -> PyResult<ArrayRef> {
         let mut columns = Vec::with_capacity(fields.len());
         for field in fields {
@@ -464,10 +458,6 @@ type Append<'a, 'py> = dyn Fn(&Bound<'py, PyAny>, &mut Vec<u8>) -> Read<()> + 'a
 /// Where what is written next begins.
 fn end_of<T>(written: &[T]) -> i64 {
     i64::try_from(written.len()).unwrap_or(i64::MAX)
-}
-
-fn too_long() -> PyErr {
-    PyMemoryError::new_err("the values do not fit memory")
 }
 
 /// A number of Python's; of NumPy's, or another library's, the one of Python's that its `item()` or `as_py()` is.
@@ -627,7 +617,7 @@ fn append_binary(cell: &Bound<'_, PyAny>, bytes: &mut Vec<u8>) -> Read<()> {
 }
 
 fn append_bytes(more: &[u8], bytes: &mut Vec<u8>) -> PyResult<()> {
-    bytes.try_reserve(more.len()).map_err(|_| too_long())?;
+    alloc::reserve(bytes, more.len())?;
     bytes.extend_from_slice(more);
     Ok(())
 }
@@ -747,7 +737,7 @@ impl<'py> Items<'py> {
     }
 
     fn append_to(&self, all: &mut Vec<Cell<'py>>) -> Read<()> {
-        all.try_reserve(self.len()).map_err(|_| too_long())?;
+        alloc::reserve(all, self.len()).map_err(PyErr::from)?;
         for item in self.iter() {
             all.push(item?);
         }
