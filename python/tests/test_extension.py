@@ -280,6 +280,32 @@ def test_its_refusals_name_no_function_that_it_has_not(column, told):
         Array(column).__dlpack__()
 
 
+def test_lists_in_a_table_are_refused_without_a_function_of_ours():
+    with pytest.raises(
+        BufferError, match=r"column \"x\": .*: cast it to a fixed-size list, if its"
+    ):
+        extension.matrix(pa.table({"x": [[1.0], [1.0, 2.0]]}))
+
+
+def test_errors_of_rust_are_exceptions():
+    with pytest.raises(ValueError, match="the disk is gone$"):
+        REST.fail(True)
+    with pytest.raises(KeyError, match="columns are called .*: rename all but one"):
+        REST.fail(False)
+
+
+def test_what_breaks_the_package_is_raised(monkeypatch):
+    class Breaks:
+        def find_spec(self, name, _path, _target=None):
+            if name == "arrow_dlpack._core":
+                raise OSError("the disk is gone")
+
+    monkeypatch.delitem(sys.modules, "arrow_dlpack._core")
+    monkeypatch.setattr(sys, "meta_path", [Breaks(), *sys.meta_path])
+    with pytest.raises(OSError, match="the disk is gone"):
+        pickle.dumps(extension.between(pa.array([1.0])))
+
+
 def test_its_objects_are_copied_without_the_package(monkeypatch):
     column = pa.array([[1.0], None, [2.0, 3.0]])[1:]
     array, tensor = extension.between(column), extension.as_tensor(pa.array([1.0, 2.0]))

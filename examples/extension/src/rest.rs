@@ -2,10 +2,14 @@
 #![expect(unsafe_code, reason = "reads a tensor that Python could write to")]
 
 use std::fmt::Debug;
+use std::iter;
 use std::sync::Arc;
 
+use arrow_array::RecordBatchIterator;
+use arrow_dlpack::batches::{BatchOptions, Batches};
 use arrow_dlpack::python::{Chunks, PyArray, PyTensor, ReadOnlyCell, Table};
-use arrow_dlpack::{CopyPolicy, Element, ExportOptions, ManagedTensor, export};
+use arrow_dlpack::{CopyPolicy, Element, Error, ExportOptions, ManagedTensor, export};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use ndarray::Ix2;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -77,6 +81,21 @@ fn came_and_viewed() -> PyResult<(PyTensor, PyTensor)> {
     Ok((came()?.into(), came()?.reshape(&[2, 1], CopyPolicy::Never)?.into()))
 }
 
+/// Raises the error of a reader, or one that no function here meets.
+#[pyfunction]
+fn fail(as_reader: bool) -> PyResult<()> {
+    if !as_reader {
+        return Err(Error::SeveralColumns { name: "x".to_owned(), count: 2 }.into());
+    }
+    let gone = || Err(ArrowError::ExternalError("the disk is gone".into()));
+    let schema = Schema::new(vec![Field::new("x", DataType::Int64, true)]);
+    let reader = RecordBatchIterator::new(iter::once_with(gone), schema.into());
+    for batch in Batches::try_new(reader, &BatchOptions::default())? {
+        batch?;
+    }
+    Ok(())
+}
+
 /// Chunks as one tensor.
 #[pyfunction]
 fn put_together(column: Chunks) -> PyResult<PyTensor> {
@@ -112,7 +131,7 @@ fn only_batch(table: PyTable) -> PyResult<PyRecordBatch> {
 #[pymodule]
 mod rest {
     #[pymodule_export]
-    use super::{came_and_viewed, table_of_batch, their_array, their_table, through_chunks};
+    use super::{came_and_viewed, fail, table_of_batch, their_array, their_table, through_chunks};
     #[pymodule_export]
     use super::{cells, described, only_batch, own_and_shared, put_together, rows, sum_in_place};
 }
