@@ -576,6 +576,25 @@ def test_ctrl_c_ends_the_waiting(prefetch):
     batches.close()
 
 
+def test_ctrl_c_that_a_thread_meets_is_raised_in_the_main_thread():
+    found = run("""
+        import threading, time
+        def batches():
+            yield pa.table({"x": [1]})
+            assert threading.current_thread() is not threading.main_thread()
+            raise KeyboardInterrupt
+
+        read = iter_batches(batches(), batch_size=1, prefetch=2)
+        try:
+            next(read)
+            time.sleep(30)
+        except KeyboardInterrupt:
+            print("interrupted")
+        read.close()
+    """)
+    assert found == "interrupted\n"
+
+
 @pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_a_long_batch():
     """Of chunks that are there, so that no other Python code meets it."""

@@ -1,6 +1,7 @@
 """Batches of what the libraries have: datasets, frames, results of queries."""
 
 import sys
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import Array, Mix, iter_batches
+from arrow_dlpack import Array, Mix, _core, iter_batches
 from arrow_dlpack.torch import BatchDataset
 from torch.utils.data import DataLoader
 
@@ -123,6 +124,27 @@ def test_a_dataset_is_read_anew_each_time_and_a_reader_once(folder):
     assert len(list(iter_batches(reader, batch_size=5000))) == 5
     with pytest.raises(ValueError, match="no rows left"):
         list(iter_batches(reader, batch_size=5000))
+
+
+def test_a_method_of_the_object_itself_is_one_of_arrow():
+    batch = pa.record_batch({"x": [1, 2]})
+    (own,) = iter_batches(SimpleNamespace(__arrow_c_array__=batch.__arrow_c_array__))
+    assert own["x"].tolist() == [1, 2]
+
+
+def test_rows_are_taken_at_the_positions_that_are_there():
+    table = pa.table({"x": ["a", "b", "c"]})
+    positions = pa.array([2, 0, 1] * 400_000, "uint64")
+    taken = pa.record_batch(_core._take(table, positions))
+    assert taken["x"].equals(table["x"].combine_chunks().take(positions))
+    assert pa.record_batch(_core._take(table, positions[:0])).num_rows == 0
+    for wrong, words in [
+        (pa.array([1]), "positions are of uint64"),
+        (pa.array([1, None], "uint64"), "a position is null"),
+        (pa.array([1, 3], "uint64"), "a position is behind the last row"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            _core._take(table, wrong)
 
 
 def test_batches_of_one_chunk_are_the_memory_of_polars():

@@ -124,6 +124,16 @@ def test_fields_without_validity_are_null_where_their_struct_is(kind):
         assert encoder({"a": structs})["a.b"].tolist() == [7, -1, 9]
 
 
+def test_a_field_that_is_null_where_its_struct_is_says_so():
+    own = pa.field("s", pa.int64(), nullable=False)
+    structs = pa.StructArray.from_arrays(
+        [pa.array([1, 2])], fields=[own], mask=pa.array([False, True])
+    )
+    (batch,) = Loader(pa.table({"m": structs}), columns={"m.s": AsArrow()})
+    assert pa.field(batch["m.s"]).nullable
+    assert pa.array(batch["m.s"]).to_pylist() == [1, None]
+
+
 def test_booleans_of_structs_that_are_sliced_are_null_where_their_struct_is():
     """Their bits begin within a byte, and those of both validities elsewhere."""
     structs = pa.array([{"b": True}, {"b": None}, None] * 3, pa.struct({"b": pa.bool_()}))

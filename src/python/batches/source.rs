@@ -58,10 +58,9 @@ pub(in crate::python) fn chunks_of(
 fn described<'py>(
     source: &Bound<'py, PyAny>,
 ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
-    let Ok(tuple) = source.cast_exact::<PyTuple>() else { return Ok(None) };
-    let Ok((schema, batches)) = tuple.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() else {
-        return Ok(None);
-    };
+    let pair = source.cast_exact::<PyTuple>().ok().and_then(|pair| pair.extract().ok());
+    let Some((schema, batches)) = pair else { return Ok(None) };
+    let schema: Bound<'_, PyAny> = schema;
     let is_schema = schema.hasattr(intern!(source.py(), "__arrow_c_schema__"))?;
     Ok(is_schema.then_some((schema, batches)))
 }
