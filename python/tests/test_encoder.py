@@ -1123,12 +1123,21 @@ def test_nulls_and_unknown_words_of_a_request_have_their_rows(layout, wrong, wor
         encoder(request)
 
 
-@pytest.mark.parametrize("kind", [pa.list_view(pa.int64()), pa.large_list_view(pa.int64())])
-def test_a_null_in_list_views_has_its_row(kind):
-    table = pa.table({"list": pa.array([[1], [2, 3]], kind)})
-    encoder = Encoder(columns={"list": Pad(0)}).fit(table)
-    with pytest.raises(BufferError, match='^row 1, column "list": the rows hold 1 null'):
-        encoder(pa.table({"list": pa.array([[1], [2, None]], kind)}))
+@pytest.mark.parametrize(
+    "make", [pa.list_, pa.large_list, pa.list_view, pa.large_list_view, lambda of: pa.list_(of, 2)]
+)
+def test_a_null_in_lists_of_any_layout_has_its_row(make):
+    kind = make(pa.int64())
+    table = pa.table({"list": pa.array([[1, 1], [2, 3]], kind)})
+    encoder = Encoder(columns={"list": None}).fit(table)
+    with pytest.raises(BufferError, match='^row 1, column "list": .* 1 null'):
+        encoder(pa.table({"list": pa.array([[1, 1], [2, None]], kind)}))
+
+
+def test_a_number_of_a_request_that_does_not_fit_has_its_row_once():
+    encoder = Encoder(columns={"x": Cast("int8")}).fit(pa.table({"x": [1]}))
+    with pytest.raises(ValueError, match='^column "x": value 300 in row 1 does not fit int8'):
+        encoder([{"x": 5}, {"x": 300}])
 
 
 def test_a_tensor_or_an_array_that_is_no_column_names_what_is():

@@ -1,5 +1,6 @@
 """Values and offsets as rows of different lengths: believed only where they can be."""
 
+import ctypes
 import itertools
 
 import numpy as np
@@ -7,7 +8,9 @@ import pyarrow as pa
 import pytest
 from arrow_dlpack import Ragged, from_dlpack, from_ragged, ragged, record_batch, to_tensor
 from descriptions import described, leaf_address
+from dlpack_conformance.abi.dlpack import INT
 from frameworks import DTYPES, arrow_type
+from hostile import Producer
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ragged_rows import LISTS, ragged_arrays
@@ -111,6 +114,18 @@ def test_what_can_be_no_rows_is_refused():
     for data_type in (pa.string(), pa.list_(pa.int64())):
         with pytest.raises(BufferError, match="float64 elements .* cannot become"):
             from_ragged(values, np.array([0, 4], "int32"), type=data_type)
+
+
+def test_tensors_whose_elements_share_bytes_are_no_rows():
+    rows = [Producer([1, 2], ctypes.c_int8, code=INT, bits=4) for _ in range(2)]
+    with pytest.raises(BufferError, match="packed elements of under 8 bits"):
+        from_ragged(rows)
+
+
+def test_rows_of_more_items_than_32_bits_number_are_large_lists():
+    rows = pa.array(from_ragged([np.empty((2**32, 0), "int8"), np.empty((1, 0), "int8")]))
+    assert pa.types.is_large_list(rows.type)
+    assert rows.offsets.to_pylist() == [0, 2**32, 2**32 + 1]
 
 
 def test_rows_that_are_all_null_have_the_type_that_was_given():

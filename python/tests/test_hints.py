@@ -226,6 +226,13 @@ def test_nulls_in_rows_are_those_of_the_wish_that_says_so(name):
     features(lists, columns={"x": right}, nulls="error")
 
 
+def test_nulls_in_rows_without_a_wish_are_those_of_the_loader():
+    lists = pa.array([[1, None]])
+    words = refusal(features, lists)
+    assert 'or pass a fill value or "nan" as nulls=' in words
+    assert features(lists, nulls=0).values.tolist() == [1, 0]
+
+
 MATRICES = {
     "nulls": (pa.nulls(1), {"dtype": "float32", "nulls": "nan"}),
     "decimals": (DECIMALS, {"dtype": "float64"}),
@@ -737,6 +744,20 @@ def test_masked_arrays_become_arrow_data_with_nulls(name):
     assert column.null_count == 1
     table = refusal(Loader, x).partition("iterator of batches, got ")[2].partition(": ")[2]
     assert typed(table.partition(" makes ")[0], x).num_rows == 2
+
+
+def test_a_mask_without_a_dtype_has_the_way_out_of_numbers():
+    class Masked:
+        mask = True
+
+    with pytest.raises(TypeError, match="has a mask, .*getmaskarray.x.. does"):
+        from_dlpack(Masked())
+
+
+def test_a_list_or_a_set_of_nothing_is_a_tensor_of_nothing():
+    for x, way in ([], "numpy.asarray(x)"), (set(), "numpy.asarray(sorted(x))"):
+        assert f": {way} makes a tensor of it" in refusal(from_dlpack, x)
+        assert from_dlpack(eval(way, {"numpy": np, "x": x})).type == "Float64"
 
 
 OF_BYTES = 'numpy.ascontiguousarray(x).view("uint8").reshape(*x.shape, -1)'

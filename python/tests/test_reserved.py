@@ -258,6 +258,7 @@ def test_what_pyarrow_has_another_function_for_leads_there(array, wanted, way):
         (pa.array([[1], [2]], pa.list_view(pa.int8())), pa.list_(pa.int8())),
         (pa.array([["a"], ["b"]]), pa.list_view(pa.large_string())),
         (pa.array([[1], [2]], pa.list_(pa.int8(), 1)), pa.int8()),
+        (pa.array([[1], [2]], pa.list_(pa.int8(), 1)), pa.list_(pa.int8(), 2)),
         (pa.array([1, 2]), pa.list_(pa.int64(), 1)),
         (RUNS, pa.run_end_encoded(pa.int32(), pa.float64())),
         (CHOICES, pa.string()),
@@ -267,6 +268,13 @@ def test_what_pyarrow_has_another_function_for_leads_there(array, wanted, way):
 def test_no_cast_of_nested_values_is_tried(array, wanted):
     with pytest.raises(ValueError, match="cannot be handed out as .*: no cast of one to the other"):
         pa.array(ad.Array(array), type=wanted)
+
+
+def test_texts_with_an_offset_are_times_of_a_zone_in_pyarrow_alone():
+    texts, wanted = pa.array(["2020-01-01T00:00:00+00:00"]), pa.timestamp("s", "UTC")
+    with pytest.raises(ValueError, match="pyarrow's cast reads texts that have an offset"):
+        pa.array(ad.Array(texts), type=wanted)
+    assert texts.cast(wanted).type == wanted
 
 
 WAYS = {

@@ -198,6 +198,11 @@ def test_a_view_keeps_the_tensor_and_writes_through(live):
     assert live() == (0, 0)
 
 
+def test_a_list_has_all_elements_of_a_large_tensor():
+    values = np.arange(100_000)
+    assert Tensor.from_dlpack(values).tolist() == values.tolist()
+
+
 def test_to_tensor_and_to_arrow_are_inverse_and_share():
     source = pa.array(np.arange(8, dtype="f4"))
     tensor = Array(source).to_tensor()
