@@ -9,11 +9,12 @@ use arrow_array::{
     RecordBatchReader, StringArray,
 };
 use arrow_dlpack::batches::{
-    Batch, BatchColumn, BatchOptions, Batches, ColumnOptions, Features, Form, Shuffle,
+    Batch, BatchColumn, BatchOptions, Batches, ColumnOptions, Encoder, Features, Form, Shuffle,
 };
 use arrow_dlpack::export::PadOptions;
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{CopyPolicy, Error, ExportOptions, NullPolicy};
+use arrow_schema::{DataType, Field, Schema};
 
 /// Row `i` is called `i`, has `i % 4` tokens `i`, and a pair of them.
 fn chunk(rows: std::ops::Range<i64>) -> RecordBatch {
@@ -320,4 +321,13 @@ fn a_length_is_for_lists_and_is_that_of_their_type() {
     let Err(Error::Column { error, .. }) = open("x", Some(3)) else { panic!("numbers") };
     assert!(matches!(*error, Error::InvalidOptions(_)), "{error}");
     assert!(open("x", None).is_ok());
+    let pairs = DataType::new_fixed_size_list(DataType::Int64, 2, true);
+    let schema = Schema::new(vec![Field::new("x", pairs, true)]);
+    let trained = |length| {
+        let options = BatchOptions::default().with_column_options("x", of(Form::Dense(length)));
+        Encoder::try_new(&schema, &options)
+    };
+    assert!(trained(Some(2)).is_ok());
+    let Err(Error::Column { error, .. }) = trained(Some(3)) else { panic!("pairs") };
+    assert_eq!(*error, Error::RowLength { row: 0, length: 2, expected: 3 });
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::types::{Int8Type, Int32Type};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Float32Array, Float64Array,
-    Int8Array, Int64Array, LargeStringArray, ListArray, NullArray, RecordBatch,
-    RecordBatchIterator, RunArray, StringArray, StringViewArray, StructArray,
+    Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, DictionaryArray, Float32Array,
+    Float64Array, Int8Array, Int64Array, LargeBinaryArray, LargeStringArray, ListArray, NullArray,
+    RecordBatch, RecordBatchIterator, RunArray, StringArray, StringViewArray, StructArray,
     TimestampMillisecondArray, record_batch,
 };
 use arrow_dlpack::batches::{
@@ -102,6 +102,48 @@ fn values_of_every_other_type_are_words() {
     let field = Extension::Bool8.annotate(Field::new("x", DataType::Int8, true));
     let batch = read_as(Arc::new(Int8Array::from(vec![0, 5, 1])), field, form(truths)).unwrap();
     assert_eq!(batch.tensor("x").unwrap().values.as_slice::<i32>(), Some(&[1, 0, 0][..]));
+}
+
+#[test]
+fn a_value_that_is_no_word_is_shown() {
+    let shown = |known: ArrayRef, other: ArrayRef| {
+        let categories = Categories::try_new(known).unwrap();
+        let refused = codes(other, form(categories)).unwrap_err().to_string();
+        refused.split(", which").next().unwrap().replace("column \"x\": ", "")
+    };
+    let text: ArrayRef = Arc::new(LargeStringArray::from(vec!["a"]));
+    let view: ArrayRef = Arc::new(StringViewArray::from(vec!["\"b"]));
+    assert_eq!(shown(Arc::clone(&view), Arc::clone(&text)), "\"a\"");
+    assert_eq!(shown(text, view), "\"\\\"b\"");
+    let bools = |value| Arc::new(BooleanArray::from(vec![value]));
+    assert_eq!(shown(bools(true), bools(false)), "false");
+    let binary: ArrayRef = Arc::new(BinaryArray::from(vec![&b"\x00a"[..]]));
+    let large: ArrayRef = Arc::new(LargeBinaryArray::from(vec![&b"b"[..]]));
+    let views: ArrayRef = Arc::new(BinaryViewArray::from(vec![&b"c"[..]]));
+    assert_eq!(shown(Arc::clone(&large), Arc::clone(&binary)), "b\"\\x00a\"");
+    assert_eq!(shown(Arc::clone(&views), large), "b\"b\"");
+    assert_eq!(shown(binary, views), "b\"c\"");
+    let numbers = |value| Arc::new(Int64Array::from(vec![value]));
+    assert_eq!(shown(numbers(1), numbers(-2)), "-2");
+    let times = |value| Arc::new(TimestampMillisecondArray::from(vec![value]));
+    assert_eq!(shown(times(1), times(5)), "5 of Timestamp(ms)");
+}
+
+#[test]
+fn categories_are_equal_by_their_words_and_the_code_of_others() {
+    let categories = words();
+    assert_eq!(categories, words());
+    assert_eq!(categories.words().as_ref(), &StringArray::from(vec!["red", "green", "blue"]));
+    assert_eq!(categories.unknown(), None);
+    let unknown = categories.clone().with_unknown(7);
+    assert_eq!(unknown.unknown(), Some(7));
+    assert_ne!(categories, unknown);
+    let other = Categories::try_new(Arc::new(StringArray::from(vec!["red"]))).unwrap();
+    assert_ne!(categories, other);
+    let schema = Schema::new(vec![Field::new("x", DataType::Utf8, true)]);
+    let options = BatchOptions::default().with_column_options("x", form(categories));
+    let encoder = Encoder::try_new(&schema, &options).unwrap();
+    assert!(format!("{encoder:?}").starts_with("Encoder { schema: Schema {"));
 }
 
 #[test]

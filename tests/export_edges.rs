@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use arrow_array::types::Float32Type;
 use arrow_array::{
-    Array, ArrayRef, FixedSizeListArray, Float32Array, Int32Array, new_empty_array, record_batch,
+    Array, ArrayRef, FixedSizeListArray, Float32Array, Int32Array, ListArray, new_empty_array,
+    record_batch,
 };
 use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
-use arrow_dlpack::export::{self, Source};
+use arrow_dlpack::export::{self, PadOptions, Source};
 use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::ffi::{DLDataType, DLDataTypeCode};
 use arrow_dlpack::{CopyPolicy, Error, ExportOptions, NullPolicy, Number, to_dlpack};
@@ -141,6 +142,31 @@ fn tensors_of_any_shape_are_annotated_as_they_are_read() -> Result<(), Error> {
 fn a_scalar_is_shown_as_what_it_is() {
     let shown = [Number::from(true), Number::from(-1), Number::from(1.0)].map(|it| it.to_string());
     assert_eq!(shown, ["true", "-1", "1.0"]);
+}
+
+#[test]
+fn what_is_prepared_tells_its_shape_and_dtype_and_is_shown_with_its_plan() -> Result<(), Error> {
+    let options = ExportOptions::default();
+    let numbers = Int32Array::from(vec![1, 2, 3]);
+    let shared = export::prepare(&numbers, &options)?;
+    assert_eq!((&*shared.shape(), shared.dtype()), (&[3][..], DLDataType::INT32));
+    let batch = record_batch!(("x", Int32, [1, 2, 3]), ("y", Int32, [4, 5, 6])).expect("a table");
+    let batches = [batch];
+    let table = Source::table(&batches, batches[0].schema_ref());
+    let matrix = export::prepare(table, &options)?;
+    assert_eq!((&*matrix.shape(), matrix.dtype()), (&[3, 2][..], DLDataType::INT32));
+    assert!(format!("{matrix:?}").starts_with("Prepared { plan: Plan {"));
+    let columns = format!("{:?}", export::prepare_columns(&batches[0], &options)?);
+    assert!(columns.starts_with("{\"x\": Prepared { plan: Plan {"), "{columns}");
+    let lists = ListArray::from_iter_primitive::<Float32Type, _, _>([Some([Some(1.0)])]);
+    let ragged = format!("{:?}", export::prepare_ragged(&lists, None, &options)?);
+    assert!(ragged.starts_with("PreparedRagged { plan: Plan {"), "{ragged}");
+    let pad = PadOptions::default();
+    let padded = format!("{:?}", export::prepare_padded(&lists, &pad, &options)?);
+    assert!(padded.starts_with("PreparedPadded { plan: Plan {"), "{padded}");
+    let row = export::tensor(Source::row(&numbers, 1), &options)?;
+    assert_eq!((row.shape(), row.as_slice::<i32>()), (&[][..], Some(&[2][..])));
+    Ok(())
 }
 
 #[test]
