@@ -576,18 +576,20 @@ def test_ctrl_c_ends_the_waiting(prefetch):
     batches.close()
 
 
-def test_ctrl_c_that_a_thread_meets_is_raised_in_the_main_thread():
-    found = run("""
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_ctrl_c_that_a_source_meets_is_raised_in_the_main_thread(prefetch):
+    found = run(f"""
         import threading, time
         def batches():
-            yield pa.table({"x": [1]})
-            assert threading.current_thread() is not threading.main_thread()
+            yield pa.table({{"x": [1]}})
+            is_ahead = threading.current_thread() is not threading.main_thread()
+            assert is_ahead == {bool(prefetch)}
             raise KeyboardInterrupt
 
-        read = iter_batches(batches(), batch_size=1, prefetch=2)
+        read = iter_batches(batches(), batch_size=1, prefetch={prefetch})
         try:
             next(read)
-            time.sleep(30)
+            {"time.sleep(30)" if prefetch else "next(read)"}
         except KeyboardInterrupt:
             print("interrupted")
         read.close()

@@ -323,6 +323,13 @@ def runs(values, length, offset, ends=RUNS[1:]):
     return Node("+r", length, [], children=[ends, values], offset=offset, null_count=0)
 
 
+@pytest.mark.parametrize("ends", ["int16", "int32", "int64"])
+def test_runs_of_any_width_are_those_of_a_slice(ends):
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 7], ends), pa.array(["a", "b", "c"]))
+    for start in range(8):
+        assert pa.array(Array(runs.slice(start, 3))).equals(runs.slice(start, 3))
+
+
 @pytest.mark.parametrize("offset", range(9))
 def test_a_slice_of_runs_has_the_runs_that_it_is_in(offset):
     for length in range(1, 10 - offset):

@@ -6,7 +6,15 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Ragged, from_dlpack, from_ragged, ragged, record_batch, to_tensor
+from arrow_dlpack import (
+    Ragged,
+    from_dlpack,
+    from_padded,
+    from_ragged,
+    ragged,
+    record_batch,
+    to_tensor,
+)
 from descriptions import described, leaf_address
 from dlpack_conformance.abi.dlpack import INT
 from frameworks import DTYPES, arrow_type
@@ -116,6 +124,14 @@ def test_what_can_be_no_rows_is_refused():
             from_ragged(values, np.array([0, 4], "int32"), type=data_type)
 
 
+def test_offsets_beyond_what_the_type_holds_are_named_as_they_are():
+    values, narrow = np.arange(4.0), pa.list_(pa.float64())
+    with pytest.raises(BufferError, match=f"offset 0 is -{2**40}$"):
+        from_ragged(values, np.array([-(2**40), 4]), type=narrow)
+    with pytest.raises(BufferError, match=f"offset 1 is {2**40}, more than the largest int32"):
+        from_ragged(values, np.array([0, 2**40]), type=narrow)
+
+
 def test_tensors_whose_elements_share_bytes_are_no_rows():
     rows = [Producer([1, 2], ctypes.c_int8, code=INT, bits=4) for _ in range(2)]
     with pytest.raises(BufferError, match="packed elements of under 8 bits"):
@@ -126,6 +142,10 @@ def test_rows_of_more_items_than_32_bits_number_are_large_lists():
     rows = pa.array(from_ragged([np.empty((2**32, 0), "int8"), np.empty((1, 0), "int8")]))
     assert pa.types.is_large_list(rows.type)
     assert rows.offsets.to_pylist() == [0, 2**32, 2**32 + 1]
+    lengths = np.array([2**31 - 1, 2])
+    padded = pa.array(from_padded(np.empty((2, 2**31, 0), "int8"), lengths))
+    assert pa.types.is_large_list(padded.type)
+    assert padded.offsets.to_pylist() == [0, 2**31 - 1, 2**31 + 1]
 
 
 def test_rows_that_are_all_null_have_the_type_that_was_given():
