@@ -124,6 +124,33 @@ def test_fields_without_validity_are_null_where_their_struct_is(kind):
         assert encoder({"a": structs})["a.b"].tolist() == [7, -1, 9]
 
 
+SHUFFLED = {
+    "runs": pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 7], "int64"), ["a", "b", "c"]),
+    "views of pairs": pa.array(
+        [[[1, 2]] * length for length in range(7)], pa.list_view(pa.list_(pa.int64(), 2))
+    ),
+    "views of pairs of texts": pa.array(
+        [[["a", "b" * length]] * length for length in range(7)],
+        pa.list_view(pa.list_(pa.string(), 2)),
+    ),
+    "many texts": pa.array([str(row) * 40 for row in range(20_000)]),
+    "many lists": pa.array([[row] * 40 for row in range(20_000)]),
+    "many structs": pa.array([{"a": str(row) * 40} for row in range(20_000)]),
+}
+
+
+@pytest.mark.parametrize("name", SHUFFLED)
+def test_rows_of_any_layout_are_shuffled_whole(name):
+    values = SHUFFLED[name]
+    rows = len(values)
+    table = pa.table({"x": values, "row": range(rows)})
+    wishes = {"x": AsArrow(), "row": None}
+    (batch,) = Loader(table, columns=wishes, batch_size=rows, shuffle=rows, seed=0)
+    order = batch["row"].tolist()
+    assert order != sorted(order)
+    assert pa.array(batch["x"]).to_pylist() == [values[row].as_py() for row in order]
+
+
 def test_a_field_that_is_null_where_its_struct_is_says_so():
     own = pa.field("s", pa.int64(), nullable=False)
     structs = pa.StructArray.from_arrays(

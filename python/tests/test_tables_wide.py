@@ -10,6 +10,7 @@ from arrow_dlpack import (
     Pad,
     UnsupportedError,
     explain,
+    from_dlpack,
     iter_batches,
     to_tensor,
 )
@@ -86,6 +87,31 @@ def test_a_value_that_does_not_fit_is_named_by_its_column_and_row(order):
     table = pa.table({"a": [1, 2, 3], "wide": wide})
     with pytest.raises(ValueError, match='column "wide": value 4.5 in row 1 does not fit'):
         to_tensor(table, dtype="int32", order=order)
+
+
+def test_in_long_rows_values_are_named_and_booleans_are_numbers():
+    bits = np.arange(20_000) % 3 == 0
+    row = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(20_000.0)), 10_000)
+    with pytest.raises(ValueError, match='column "a": value 128.0 in row 0 does not fit int8'):
+        to_tensor(pa.table({"a": row, "b": [1, 2]}), dtype="int8")
+    flags = pa.FixedSizeListArray.from_arrays(pa.array(bits), 10_000)
+    for beside in [True, False], [1, 0]:
+        found = np.from_dlpack(to_tensor(pa.table({"a": flags, "b": beside}), dtype="int8"))
+        assert np.array_equal(found, np.c_[bits.reshape(2, -1), beside])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "columns"), [("int8", 64), ("int16", 32), ("int32", 16), ("complex128", 3)]
+)
+def test_matrices_larger_than_caches_have_the_values_of_the_columns(dtype, columns):
+    rows = 400_000
+    cells = np.arange(rows * columns).reshape(columns, rows).astype(dtype)
+    values = [pa.array(from_dlpack(column)) for column in cells]
+    if dtype == "complex128":
+        kind = pa.opaque(pa.list_(pa.float64(), 2), "complex128", "dlpack")
+        values = [pa.ExtensionArray.from_storage(kind, column) for column in values]
+    table = pa.table(values, [str(index) for index in range(columns)])
+    assert np.array_equal(np.from_dlpack(to_tensor(table)), cells.T)
 
 
 def test_tensors_of_a_column_lie_as_in_memory_and_permuted_ones_are_refused():
