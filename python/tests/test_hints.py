@@ -1240,7 +1240,7 @@ def test_a_label_is_not_left_out_with_columns(column):
 def test_of_a_label_that_is_a_struct_a_field_is_taken():
     table = pa.table({"s": [{"q": 1}, {"q": 2}], "z": [1, 2]})
     words = refusal(Loader, table, columns=["z"], label="s")
-    assert 'take a field of it as the label, as "a.b" is field b of column a' in words
+    assert words.endswith('take a field of it as the label, as "a.b" is field b of column a')
     ((_, labels),) = Loader(table, columns=["z"], label="s.q")
     assert labels.tolist() == [1, 2]
 

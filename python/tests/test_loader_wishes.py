@@ -368,24 +368,3 @@ def test_a_filled_column_that_no_part_has_is_an_error_that_names_a_part(tmp_path
         words = f'no column "{name}": {told.format(part)}'
         with pytest.raises(KeyError, match=re.escape(words.replace("'", "\\'"))):
             iter(Loader(source, columns={"x": None, name: Cast("float32", nulls=0)}))
-
-
-def test_structs_are_handed_on_as_arrow_data_as_their_refusal_says():
-    table = pa.table({"s": [{"a": 1}, None], "l": [[{"a": 1}], []], "y": [0, 1]})
-    for name in "sl":
-        options = {"columns": ["y"], "label": name}, {"columns": [name]}
-        for one in options:
-            with pytest.raises(UnsupportedError, match=r"or hand it on as Arrow data with AsArrow"):
-                Loader(table, **one)
-        with pytest.raises(UnsupportedError) as refused:
-            Loader(table, columns=[name], format="matrix")
-        assert "AsArrow" not in str(refused.value)
-        for loader in (
-            Loader(table, columns={name: AsArrow()}),
-            Loader(table, columns={name: AsArrow()}, batch_size=2, shuffle=2, seed=0),
-        ):
-            (batch,) = loader
-            rows = pa.array(batch[name]).to_pylist()
-            assert sorted(map(str, rows)) == sorted(map(str, table[name].to_pylist()))
-        ((_, label),) = Loader(table, columns=["y"], label={name: AsArrow()})
-        assert pa.array(label).to_pylist() == table[name].to_pylist()

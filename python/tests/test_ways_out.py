@@ -228,7 +228,7 @@ BATCHES = [batches_of, torch_batches_of]
 def test_structs_in_tables_are_flattened(convert):
     table = pa.table({"s": [{"a": 1}]})
     message = refusal(convert, table)
-    assert "flatten it first, as pyarrow's table.flatten() and polars' unnest do" in message
+    assert message.endswith("flatten it first, as pyarrow's table.flatten() and polars' unnest do")
     convert(table.flatten())
     convert(pl.from_arrow(table).unnest("s"))
 

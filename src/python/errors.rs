@@ -442,14 +442,13 @@ impl Asked<'_> {
     /// Whether a column of batches may be Arrow data in place of what this hint says.
     fn may_be_arrow(hint: Hint) -> bool {
         use Hint::{
-            Binaries, Entries, Fields, FlattenLists, FlattenStructs, FlattenTexts, Float64,
-            Interval, Physical, RowByRow, Runs, Text, Texts,
+            Binaries, Entries, FlattenLists, FlattenStructs, FlattenTexts, Float64, Interval,
+            Physical, RowByRow, Runs, Text, Texts,
         };
         matches!(
             hint,
             Text(_)
                 | Runs
-                | Fields
                 | Entries
                 | Interval
                 | Texts
