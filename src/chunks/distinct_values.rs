@@ -189,8 +189,8 @@ fn offsets<O: OffsetSizeTrait>(ends: &[usize]) -> Result<Buffer, Error> {
     let offsets = Fresh::try_build::<O>(ends.len() + 1, |offsets| {
         offsets.push(O::zero());
         for &end in ends {
-            let overflow = || Error::Overflow("offset of the dictionary");
-            offsets.push(O::from_usize(end).ok_or_else(overflow)?);
+            let offset = O::from_usize(end);
+            offsets.push(offset.ok_or_else(Error::overflow("offset of the dictionary"))?);
         }
         Ok(())
     })?;

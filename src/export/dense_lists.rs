@@ -207,8 +207,7 @@ fn of_length(
 ) -> Result<ArrayRef, Error> {
     let &RowItems::List(values, item) = items else { return Ok(Arc::clone(lists)) };
     let (rows, valid) = (0..lists.len(), |row: &usize| lists.is_valid(*row));
-    let overflow = || Error::Overflow("length");
-    let count = rows.len().checked_mul(length).ok_or_else(overflow)?;
+    let count = rows.len().checked_mul(length).ok_or_else(Error::overflow("length"))?;
     let first = rows.clone().next().map_or(0, |row| bounds.range(row).start);
     let lies = |row: usize| bounds.range(row) == (first + row * length..first + (row + 1) * length);
     let values = if count == 0 {
@@ -230,7 +229,7 @@ fn of_length(
         checked(|| take(values, &cells, None))?
     };
     let item = Arc::new(Field::clone(item).with_nullable(true));
-    let length = i32::try_from(length).map_err(|_| overflow())?;
+    let length = i32::try_from(length).map_err(|_| Error::Overflow("length"))?;
     let (rows, nulls) = (lists.len(), lists.nulls().cloned());
     let made =
         checked(|| FixedSizeListArray::try_new_with_length(item, length, values, nulls, rows));
