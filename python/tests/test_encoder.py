@@ -485,7 +485,7 @@ def test_a_value_of_python_is_taken_where_it_is_the_same(trained, value, expecte
         (pa.list_(pa.int64(), 2), None, None),
         (pa.fixed_shape_tensor(pa.int32(), [2, 2]), [1, None, 3, 4], [1, None, 3, 4]),
     ],
-    ids=str,
+    ids=lambda value: None if isinstance(value, memoryview) else str(value),
 )
 def test_a_value_of_python_is_handed_out_as_arrow_data(trained, value, expected):
     made = pa.array(one(trained, value, wish=AsArrow()))
