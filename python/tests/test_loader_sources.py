@@ -2,6 +2,7 @@
 
 import io
 import re
+from functools import partial
 
 import adbc_driver_sqlite.dbapi
 import datasets
@@ -303,6 +304,28 @@ def test_what_jobs_leave_beside_their_files_is_not_read(form, kind, folder, tmp_
         (place / name).write_bytes(data)
     source = {"folder": place, "pattern": f"{place}/*", "URL": f"file://{place}"}[form]
     assert y_of(Loader(source, columns=["y"], batch_size=ROWS)) == [list(range(125))]
+
+
+@pytest.mark.parametrize("hidden", [(), ("_SUCCESS", ".crc")])
+def test_a_folder_without_files_is_named(hidden, folder, tmp_path):
+    place = tmp_path / "empty"
+    place.mkdir()
+    for name in hidden:
+        (place / name).write_bytes(b"")
+    told = r"no file is in .*emp.*, but for hidden ones"
+    sources = place, [place], f"{tmp_path}/emp*", f"file://{place}", Mix([(place, 1)])
+    loaders = [Loader(source, columns=["y"], batch_size=ROWS) for source in sources]
+    for read in (
+        *(partial(iter, loader) for loader in loaders),
+        partial(Encoder(columns=["y"]).fit, place),
+    ):
+        with pytest.raises(FileNotFoundError, match=told):
+            read()
+    one = folder / "parquet" / "0.parquet"
+    assert y_of(Loader([place, one], columns=["y"], batch_size=ROWS)) == [list(range(125))]
+    (place / one.name).write_bytes(one.read_bytes())
+    for loader in loaders:
+        assert y_of(loader) == [list(range(125))]
 
 
 def test_a_file_may_be_called_like_a_pattern(folder, tmp_path):

@@ -461,8 +461,6 @@ class Files(Dataset):
 
     def _opened(self) -> list[Any]:
         """The files, with keys of folders as columns, but for those that a file has itself."""
-        if not self._files:
-            raise ValueError("the dataset has no columns: was it made of no files?")
         self._files = list(self._named)
         make = partial(self._format.make_fragment, filesystem=self._system)
         found = [make(path, partition_expression=_partition_of(keys)) for path, keys in self._files]
@@ -502,8 +500,6 @@ class Files(Dataset):
         if len(self._named) == 1:
             self.fragments()
             return [self._schemas[0][1]], True
-        if not self._named:
-            return None
         path, keys = self._named[0]
         fragment = self._format.make_fragment(
             path, filesystem=self._system, partition_expression=_partition_of(keys)

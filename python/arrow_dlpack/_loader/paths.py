@@ -77,6 +77,12 @@ def found_files(
             own = _files_of(match, match, system) if is_folder else [match]
             below |= dict.fromkeys(own)
         found += [(path, _keys(path, base)) for path in below]
+    if not found:
+        folders = " and ".join(dict.fromkeys(names))
+        raise FileNotFoundError(
+            f"no file is in {folders}, but for hidden ones, of which names begin with . or _: they "
+            "are not read"
+        )
     return _typed(found)
 
 
@@ -284,7 +290,7 @@ def format_of(files: Sequence[str], system: Any) -> Any:
     for file in files:
         if (form := told_by_name(file)) is not None:
             found.setdefault(form, file)
-    if files and not found:
+    if not found:
         begin = _beginning(files[0], system)
         if not begin:
             raise ValueError(of_no_bytes(files[0]))
@@ -303,7 +309,7 @@ def format_of(files: Sequence[str], system: Any) -> Any:
         "ipc": dataset.IpcFileFormat,
         "csv": _csv_format,
     }
-    return formats[next(iter(found), "parquet")]()
+    return formats[next(iter(found))]()
 
 
 def _csv_format() -> Any:
