@@ -2385,3 +2385,81 @@ def test_columns_that_are_not_read_have_any_names():
     assert list(Loader(tables, columns=[], batch_size=1)) == [{}] * 4
     for mix in Mix([(table, 1) for table in tables]), Mix([(ds.dataset(one), 1) for one in tables]):
         assert list(Loader(mix, columns=[], batch_size=1)) == [{}] * 4
+
+
+def fixed(size, kind):
+    return pa.array([[1] * size], pa.list_(kind, size))
+
+
+def union(kind):
+    column = pa.array([1, 2]).cast(kind)
+    return pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [column[:1], column[1:]])
+
+
+DAYS, TIMES = pa.array([DAY]), pa.array([datetime.time(12)])
+#: Columns of which pyarrow casts neither to the type of the other, and what it casts both to.
+NEITHER = {
+    "sizes": (fixed(2, pa.float32()), fixed(3, pa.float32()), pa.list_(pa.float32())),
+    "sizes and items": (fixed(2, pa.int64()), fixed(3, pa.float32()), pa.list_(pa.float64())),
+    "bool, decimal": (pa.array([True]), pa.array([decimal.Decimal("1.5")]), pa.float64()),
+    "unions": (union(pa.int64()), union(pa.string()), None),
+    "day, time": (DAYS, TIMES, None),
+    "days, times": (*(pa.ListArray.from_arrays([0, 1], one) for one in (DAYS, TIMES)), None),
+}
+
+
+@pytest.mark.parametrize("form", ["list", "files", "arrow files", "mix", "stream"])
+@pytest.mark.parametrize("name", NEITHER)
+def test_the_way_out_of_types_that_pyarrow_casts_to_no_other_works(tmp_path, name, form):
+    if (form, name) == ("files", "unions"):
+        return  # Parquet has none
+    *columns, kind = NEITHER[name]
+    tables = [pa.table({"x": column, "y": [1]}) for column in columns]
+
+    def source(tables):
+        if form == "stream":
+            return iter(tables)
+        if form != "arrow files":
+            return KINDS[form](tmp_path, tables)
+        for at, table in enumerate(tables):
+            pyarrow.feather.write_feather(table, str(tmp_path / f"{at}.arrow"))
+        return str(tmp_path)
+
+    def rows(source):
+        (batch,) = Loader(source, columns={"x": AsArrow()}, batch_size=9)
+        return plain(batch["x"])
+
+    with pytest.raises(TypeError, match='column "x" is .*: ') as told:
+        rows(source(tables))
+    way = re.search(": ((pyarrow|cast |leave |a Loader ).*)", str(told.value))[1]
+    if kind is None:
+        each = "a Loader for each of them reads both, or columns= leaves it out"
+        assert way == ('leave "x" out' if form == "stream" else each)
+        assert sum(len(batch["y"]) for batch in Loader(source(tables), columns=["y"])) == 2
+        assert [rows(table) for table in tables] == [table["x"].to_pylist() for table in tables]
+        return
+    assert way.replace("<element:", "<item:").endswith(f", here both as {kind}")
+    schema = pa.schema({"x": kind, "y": pa.int64()})
+    cast = [table.cast(schema) for table in tables]
+    expected = [value for table in cast for value in table["x"].to_pylist()]
+    assert rows(source(cast)) == expected
+    if form.endswith("files"):
+        told = ', format="arrow"' if form.startswith("arrow") else ""
+        given = {"pyarrow": pa, "paths": source(tables)}
+        made = way.partition(" reads all")[0].replace("schema(...)", "schema(schema)")
+        assert rows(eval(made, given | {"schema": schema})) == expected
+
+
+def test_what_is_needed_of_types_that_pyarrow_casts_to_no_other_is_not_left_out():
+    tables = [pa.table({"x": column, "y": [1]}) for column in (DAYS, TIMES)]
+    told = "part 1: a Loader for each of them reads both$"
+    for options in {"label": "x"}, {"filter": pc.field("x").is_valid(), "columns": ["y"]}:
+        with pytest.raises(TypeError, match=told):
+            list(Loader(tables, **options))
+    wish = {"x": Categories([DAY, datetime.time(12)])}
+    with pytest.raises(
+        TypeError, match="a filter needs one: a Loader for each of them reads both$"
+    ):
+        list(Loader(tables, columns=wish, filter=pc.field("x").is_valid()))
+    with pytest.raises(TypeError, match=r"Categories\(\[.*\]\) says their order$"):
+        list(Loader(tables, columns={"x": Categories.scan()}))

@@ -15,7 +15,17 @@ from .._arrow_types import is_binary, is_text
 from .columns import Categories, canonical_word, fills_nulls
 from .finite import has_infinite
 from .readers import Made, cast, decoded, reader_of, without_view
-from .schema import ALL, Query, check_scanned, common, is_one_encoding, merged_of, selected
+from .schema import (
+    ALL,
+    Query,
+    check_scanned,
+    common,
+    differing,
+    is_one_encoding,
+    merged_of,
+    retyped,
+    selected,
+)
 
 if TYPE_CHECKING:
     from .source import Source
@@ -64,14 +74,17 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
             ) from error
         except TypeError as error:
             one_of_each = {type(word): word for word in found[name].distinct()}
-            way = source.way
+            kinds, ways = [own.type for _, own in fields[name]], []
             # A word that is a text would stand for a binary too.
             if not {str, bytes} <= one_of_each.keys():
                 shown = ", ".join(f"{word!r}, ..." for word in one_of_each.values())
-                way = f"Categories([{shown}]) says their order, or {way}"
+                ways.append(f"Categories([{shown}]) says their order")
+            one, other = (kinds[at] for at in differing(kinds))
+            if (told := retyped(name, one, other, source.way)) is not None:
+                ways.append(told)
             raise TypeError(
                 f'column "{name}" has values of types that have no order in different parts of the '
-                f"source ({error}): {way}"
+                f"source ({error}): {', or '.join(ways)}"
             ) from error
         words[name] = replace(categories[name], words=own)
     return {**categories, **words}

@@ -267,7 +267,9 @@ def check_scanned(name: str, parts: Sequence[tuple[str, Any]], way: str) -> None
     bools = [pair for pair in parts if _is_bool(decoded_type(pair[1].type))]
     numbers = [pair for pair in parts if any(tell(decoded_type(pair[1].type)) for tell in tells)]
     if bools and numbers:
-        raise TypeError(f"{differ(name, [bools[0], numbers[0]])}, and to Python True is 1: {way}")
+        pair = [bools[0], numbers[0]]
+        way = retyped(name, pair[0][1].type, pair[1][1].type, way) or way
+        raise TypeError(f"{differ(name, pair)}, and to Python True is 1: {way}")
 
 
 def type_of_all(kinds: Sequence[Any], dtype: Any) -> Any:
@@ -391,24 +393,69 @@ def _with_inner(kind: Any, fields: Sequence[Any]) -> Any:
 
 
 def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
-    pa, wish = import_module("pyarrow"), query.wishes.get(name)
-    if (told := anew(name, one, other)) is not None:
-        return told
-    if isinstance(wish, AsArrow):
-        return way  # no dtype reaches it
-    numbers = [_with_numbers(kind, pa.float64()) for kind in (one, other)]
-    if all(kind is not None for kind in numbers) and merged(*numbers) is not None:
+    pa, wish, ways = import_module("pyarrow"), query.wishes.get(name), []
+    is_arrow = isinstance(wish, AsArrow)  # no dtype reaches it
+    if anew(name, one, other) is None and not is_arrow and _of_numbers(one, other) is not None:
         told = 'Cast("float64")'
         if isinstance(wish, (Dense, Pad)):
             own = f"{wish.value!r}, " if isinstance(wish, Pad) else ""
             told = f'{type(wish).__name__}({own}dtype="float64")'
         if name in query.labels:
-            return f'label={{"{name}": {told}}} converts both, or {way}'
-        return f'columns={{"{name}": {told}}} or dtype="float64" converts both, or {way}'
-    if isinstance(one, pa.BaseExtensionType) or isinstance(other, pa.BaseExtensionType):
-        # pyarrow casts none of these to another.
-        return "a Loader for each of them reads both"
-    return way
+            ways.append(f'label={{"{name}": {told}}} converts both')
+        else:
+            ways.append(f'columns={{"{name}": {told}}} or dtype="float64" converts both')
+    by_type = retyped(name, one, other, way)
+    is_extension = any(isinstance(kind, pa.BaseExtensionType) for kind in (one, other))
+    # pyarrow casts extension types to what they are stored as, which is another thing.
+    if not ways and (by_type is None or (is_extension and not is_arrow)):
+        ways.append("a Loader for each of them reads both")
+        if name not in query.labels and query.where is None:
+            ways.append("columns= leaves it out")
+    return ", or ".join([*ways, *([] if by_type is None else [by_type])])
+
+
+def retyped(name: str, one: Any, other: Any, way: str) -> str | None:
+    """How columns of these types get one; None if pyarrow casts neither to a type of both.
+
+    way: how one of them gets the type of the other.
+    """
+    if (told := anew(name, one, other)) is not None:
+        return told
+    if _is_cast(one, other) or _is_cast(other, one):
+        return way
+    kind = _without_sizes(one, other) or _of_numbers(one, other)
+    is_of_both = kind is not None and _is_cast(one, kind) and _is_cast(other, kind)
+    return f"{way}, here both as {kind}" if is_of_both else None
+
+
+def _of_numbers(one: Any, other: Any) -> Any:
+    """The type of both with floats in place of their numbers, None if there is none."""
+    float64 = import_module("pyarrow").float64()
+    kinds = [_with_numbers(kind, float64) for kind in (one, other)]
+    return None if None in kinds else merged(*kinds)
+
+
+def _without_sizes(one: Any, other: Any) -> Any:
+    """The type of lists of any length in place of these lists of two lengths; None of others."""
+    pa = import_module("pyarrow")
+    if not all(map(pa.types.is_fixed_size_list, (one, other))):
+        return None
+    lists = [pa.list_(kind.value_field) for kind in (one, other)]
+    return merged(*lists) or _of_numbers(*lists)
+
+
+def _is_cast(one: Any, other: Any) -> bool:
+    """Whether pyarrow casts values of a type to another type, if they fit: an array without rows
+    does not tell, and a null does.
+    """
+    pa = import_module("pyarrow")
+    if has_offsets(one) and has_offsets(other):
+        return _is_cast(one.value_type, other.value_type)
+    try:
+        pa.nulls(1, one).cast(other)
+    except (NotImplementedError, TypeError, ValueError):
+        return False
+    return True
 
 
 def anew(name: str, one: Any, other: Any) -> str | None:
@@ -890,7 +937,7 @@ def _check_conforms(
         one, other = head.field(name).type, schema.field(name).type
         if not (one.equals(other) or is_one_encoding(one, other)):
             kind, theirs = told_apart(one, other)
-            ways = [anew(name, one, other) or told.types]
+            ways = [retyped(name, one, other, told.types) or f'leave "{name}" out']
             if told.merged and merged(one, other) is not None:
                 ways.append(told.merged)
             raise TypeError(

@@ -33,7 +33,6 @@ from .schema import (
     Query,
     Run,
     Told,
-    anew,
     common,
     conformed,
     differ,
@@ -43,6 +42,7 @@ from .schema import (
     is_same,
     merged_of,
     of_stream,
+    retyped,
     schema_of_heads,
     seen_of_all,
     selected,
@@ -571,11 +571,12 @@ def seen_type(
         one, other = (kinds[at] for at in differing(kinds))
         raise TypeError(
             f'filter= names column "{name}", of which Categories makes codes of any types, and a '
-            f"filter needs one: {anew(name, one, other) or way}"
+            "filter needs one: "
+            + (retyped(name, one, other, way) or "a Loader for each of them reads both")
         )
     kind = seen_of_all(name, kinds, query)
     if kind is None:
-        settled_type(name, fields, Query(labels=query.labels), way)
+        settled_type(name, fields, Query(labels=query.labels, where=query.where), way)
     return without_view(kind)
 
 
