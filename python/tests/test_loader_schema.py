@@ -485,6 +485,31 @@ def test_extension_types_of_one_name_are_told_apart_by_their_storage():
         list(Loader(parts, columns={"x": AsArrow()}))
 
 
+@pytest.mark.parametrize("kind", ["list", "files", "mix"])
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda of: pandas.interval_range(0, 2, closed=of), ["left", "right"]),
+        (lambda of: pandas.period_range("2020", periods=2, freq=of), ["D", "M"]),
+    ],
+)
+def test_extension_types_of_one_name_are_told_apart_by_their_metadata(tmp_path, make, told, kind):
+    tables = [pa.table({"x": pa.array(make(of)), "y": [0, 1]}) for of in told]
+    source, wish = KINDS[kind](tmp_path, tables), {"x": AsArrow()}
+    each = "a Loader for each of them reads both, or columns= leaves it out"
+    match = 'column "x" is {} with .*"{}".* in .* and {} with .*"{}".* in .*: '.format(
+        *(part for of in told for part in (re.escape(str(tables[0]["x"].type)), of))
+    )
+    for columns in wish, None:
+        with pytest.raises(TypeError, match=f"{match}{each}$"):
+            list(Loader(source, columns=columns))
+    parts = [tmp_path / f"{at}.parquet" for at in range(2)] if kind == "files" else tables
+    for part, table in zip(parts, tables, strict=True):
+        (batch,) = Loader(part, columns=wish, batch_size=9)
+        assert pa.array(batch["x"]).equals(table["x"].combine_chunks())
+    assert sum(len(batch["y"]) for batch in Loader(source, columns=["y"])) == 4
+
+
 @pytest.mark.parametrize("form", ["list", "files", "mix", "mix of files"])
 def test_a_filter_on_a_name_that_occurs_twice_is_refused_by_name(form, tmp_path):
     def twice(of):

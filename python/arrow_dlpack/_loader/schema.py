@@ -335,12 +335,22 @@ def differ(name: str, parts: Sequence[tuple[str, Any]], dtype: Any = None) -> st
 
 
 def told_apart(one: Any, other: Any) -> tuple[str, str]:
-    """The names of types, of extension types of one name with what they are stored as."""
+    """The names of types, of extension types of one name with what they are stored as, or else
+    with the metadata that tells them apart.
+    """
     extension = import_module("pyarrow").BaseExtensionType
     kinds = one, other
     if str(one) != str(other) or not all(isinstance(kind, extension) for kind in kinds):
         return str(one), str(other)
+    if one.storage_type.equals(other.storage_type):
+        return f"{one} with {_shown_metadata(one)}", f"{other} with {_shown_metadata(other)}"
     return f"{one} of {one.storage_type}", f"{other} of {other.storage_type}"
+
+
+def _shown_metadata(kind: Any) -> str:
+    """What an extension type is beside its storage, shortened."""
+    text = str(kind.__arrow_ext_serialize__().decode(errors="backslashreplace"))
+    return text if len(text) <= 100 else text[:100] + "..."
 
 
 def merged_of(kinds: Sequence[Any]) -> tuple[Any, int]:
