@@ -1328,3 +1328,21 @@ def test_another_loader_of_a_dataset_knows_which_footers_it_keeps(tmp_path, kind
             list(loader)
     (batch,) = Loader(ds.dataset(path), filter=where)
     assert batch["x"].tolist() == [70, 71, 72]
+
+
+@pytest.mark.parametrize("kind", ["Int128", "UInt128"])
+@pytest.mark.parametrize("form", ["parquet", "arrow", "arrows", "dataset", "mix"])
+def test_a_file_with_a_type_that_pyarrow_has_not_is_named(tmp_path, form, kind):
+    end = form if form.startswith("arrow") else "parquet"
+    writes = {"parquet": "write_parquet", "arrow": "write_ipc", "arrows": "write_ipc_stream"}
+    paths = [tmp_path / f"{name}.{end}" for name in ("has", "lacks")]
+    for path, values in zip(paths, [1, polars.lit(2, getattr(polars, kind))], strict=True):
+        getattr(polars.select(x=values, y=0.5), writes[end])(path)
+    source = {"dataset": lambda: ds.dataset(paths), "mix": lambda: Mix([(paths[1], 1)])}
+    match = rf"lacks\.{end}: pyarrow does not .*64 bits.*, and (polars.*\(path\)) is a source$"
+    for names in ["y"], ["x", "y"]:
+        with pytest.raises(NotImplementedError, match=match) as told:
+            rows(source.get(form, lambda: paths)(), *names, dtype="float64")
+        made = eval(re.search(match, str(told.value))[1], {"polars": polars, "path": paths[1]})
+        found = rows(Mix([(paths[0], 1), (made, 1)]), *names, dtype="float64")
+        assert sorted(found) == ([(0.5,), (0.5,)] if names == ["y"] else [(1, 0.5), (2, 0.5)])

@@ -26,7 +26,7 @@ from .identity import (
 )
 from .known import is_local_system, is_of_pyarrow, local_path
 from .parallel import side_by_side
-from .paths import is_told, of_key, of_no_bytes, stamp_of, unread
+from .paths import is_told, of_key, of_no_bytes, of_no_type, stamp_of, unread
 from .readers import (
     Made,
     for_rows,
@@ -390,7 +390,10 @@ class Dataset(Source):
         for is_whole in (False, True):
             look = partial(self._failure, query, end, is_whole)
             found = side_by_side(look, fragments, system)
+            own: Exception
             for fragment, own in filter(None, found):
+                if fragment.path in str(own):
+                    return own
                 column = self._unmade(query, end, fragment)
                 # pyarrow says the same of a value that the schema does not hold.
                 is_of_filter = column is None and told is not error
@@ -419,6 +422,7 @@ class Dataset(Source):
         # Of CSV a value fails, of other formats the file.
         is_whole = is_whole or fragment.format.default_extname == "csv"
         try:
+            _read_footer(fragment)
             for run in self._runs(query, [fragment]):
                 for _ in reader_of(run.open()):
                     if not is_whole or monotonic() > end:
@@ -903,6 +907,9 @@ def _read_footer(fragment: Any) -> None:
             fragment.ensure_complete_metadata()
         else:
             _ = fragment.physical_schema.names
+    except NotImplementedError as error:
+        call = "scan_parquet" if fragment.format.default_extname == "parquet" else "scan_ipc"
+        raise type(error)(of_no_type(fragment.path, error, call)) from error
     except OSError as error:
         if fragment.path in str(error):
             raise

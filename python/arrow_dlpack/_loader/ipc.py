@@ -6,7 +6,17 @@ from typing import Any
 
 from .identity import of_files, of_types, stamps_of
 from .known import is_local_system
-from .paths import FEATHER, IPC_FILE, is_ipc, named, of_key, of_no_bytes, stamp_of, unread
+from .paths import (
+    FEATHER,
+    IPC_FILE,
+    is_ipc,
+    named,
+    of_key,
+    of_no_bytes,
+    of_no_type,
+    stamp_of,
+    unread,
+)
 from .readers import Made
 from .schema import ALL, Query, with_keys
 from .source import Several, casting
@@ -55,7 +65,11 @@ class IpcFile:
         if not is_ipc(self.path, begin):
             raise ValueError(unread(self.path))
         if not begin.startswith(IPC_FILE):
-            return pa.ipc.open_stream(file)
+            try:
+                return pa.ipc.open_stream(file)
+            except NotImplementedError as error:
+                told = of_no_type(self.path, error, "read_ipc_stream")
+                raise type(error)(told) from error
         whole = pa.ipc.open_file(file)
         batches = (whole.get_batch(at) for at in range(whole.num_record_batches))
         return pa.RecordBatchReader.from_batches(whole.schema, batches)

@@ -369,6 +369,17 @@ def of_no_bytes(path: str) -> str:
     )
 
 
+def of_no_type(path: str, error: Exception, call: str) -> str:
+    """The error for a file with a type that pyarrow has not, as polars's integers of 128 bits are.
+
+    call: the function of polars that reads the file.
+    """
+    return (
+        f"{path}: pyarrow does not read it ({error}); polars may, and polars.{call}(path) is a "
+        "source"
+    )
+
+
 #: Ends of names that pyarrow's datasets have formats for.
 _ELSEWHERE = {
     end: f'pyarrow.dataset.dataset(path, format="{form}") is a source'
