@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -93,6 +94,33 @@ def test_a_stream_that_was_replaced_is_read_anew(tmp_path):
     written(path, TABLE.slice(0, 3), "file")
     assert values(loader) == [0, 1, 2]
     assert len(loader) == 1
+
+
+@pytest.mark.parametrize("is_remote", [False, True])
+@pytest.mark.parametrize("prefetch", [0, 2])
+@pytest.mark.parametrize(
+    "other", [{"x": [0.5]}, {"z": [1]}, {"x": ["a"]}, {"x": [1], "z": [2]}], ids=str
+)
+def test_a_stream_that_is_replaced_in_an_epoch_is_named(tmp_path, other, prefetch, is_remote):
+    memory = fsspec.filesystem("memory")
+
+    def put(name, table):
+        path = written(tmp_path / name, table)
+        memory.pipe(f"/replaced/{name}", path.read_bytes())
+        return f"memory://replaced/{name}" if is_remote else path
+
+    own = TABLE.select(["x"])
+    paths = [put(f"{at}.arrows", own) for at in range(40)]
+    loader = Loader(paths, batch_size=2, prefetch=prefetch)
+    epoch = iter(loader)
+    next(epoch)
+    put("39.arrows", pa.table(other))
+    with pytest.raises(OSError, match=r"39\.arrows was replaced .*: the next one reads it anew"):
+        list(epoch)
+    put("39.arrows", own.slice(8))
+    assert len(list(loader)) == 39 * 5 + 1
+    put("39.arrows", own.slice(5))  # a file of one type may have other rows
+    assert len(list(loader)) == 39 * 5 + 3
 
 
 def test_a_state_has_the_type_that_a_filter_sees_in_all_streams(tmp_path):

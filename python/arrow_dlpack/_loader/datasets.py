@@ -26,7 +26,16 @@ from .identity import (
 )
 from .known import is_local_system, is_of_pyarrow, local_path
 from .parallel import side_by_side
-from .paths import is_told, of_key, of_no_bytes, of_no_type, stamp_of, unread
+from .paths import (
+    NEXT,
+    is_told,
+    of_key,
+    of_no_bytes,
+    of_no_type,
+    of_replaced,
+    stamp_of,
+    unread,
+)
 from .readers import (
     Made,
     for_rows,
@@ -130,7 +139,7 @@ class Dataset(Source):
         return stamp is not None and stamp != self._stamped.get(path, stamp)
 
     def _replaced(self, path: str) -> Exception:
-        return OSError(f"{path} was replaced while an epoch read it: {self.anew}")
+        return OSError(of_replaced(path, self.anew))
 
     def rows(self, query: Query = ALL) -> int | None:
         if not hasattr(self._dataset, "count_rows"):
@@ -435,8 +444,7 @@ class Dataset(Source):
 class Files(Dataset):
     """Files that were named, whose columns have the type that all of their footers allow."""
 
-    #: What reads a file that was replaced, for errors.
-    anew = "the next one reads it anew"
+    anew = NEXT
     #: What else than a folder has the keys of folders, for errors.
     keyed = ""
 

@@ -9,11 +9,13 @@ from .known import is_local_system
 from .paths import (
     FEATHER,
     IPC_FILE,
+    NEXT,
     is_ipc,
     named,
     of_key,
     of_no_bytes,
     of_no_type,
+    of_replaced,
     stamp_of,
     unread,
 )
@@ -93,13 +95,19 @@ class IpcFiles(Several):
         self._files = [IpcFile(path, keys, system) for path, keys in files]
         super().__init__(self._files)
         self._is_local = is_local_system(system)
-        self._stamped = self._stamps()
+        #: What told the files from others when their schemas were read, None if they are others.
+        self._stamped: list[Any] | None = self._stamps()
 
     def _name(self, at: int) -> str:
         return self._files[at].path
 
     def _reader(self, at: int, query: Query) -> Any:
-        return self._files[at].open()
+        file = self._files[at]
+        told, opened = file.schema, file.open()
+        if not opened.schema.equals(told):
+            self._stamped = None  # the next epoch reads the schemas of files elsewhere too
+            raise OSError(of_replaced(file.path, NEXT))
+        return opened
 
     def _schema(self, at: int, query: Query) -> Any:
         return self._files[at].schema

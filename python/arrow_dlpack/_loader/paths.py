@@ -36,6 +36,8 @@ _BEGINNINGS = {
     FEATHER: "ipc",
     _IPC_STREAM: "ipc",
 }
+#: What reads a file that was replaced, where each epoch looks for that, for errors.
+NEXT = "the next one reads it anew"
 #: What Hive calls a null, as the value of a key.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -367,6 +369,11 @@ def of_no_bytes(path: str) -> str:
         f"{path} has no bytes, and so no columns: write it again, or pass a list of paths or a "
         "pattern without it"
     )
+
+
+def of_replaced(path: str, anew: str) -> str:
+    """The error for a file that is another one than its schema, or its footer, was read of."""
+    return f"{path} was replaced while an epoch read it: {anew}"
 
 
 def of_no_type(path: str, error: Exception, call: str) -> str:
