@@ -891,6 +891,23 @@ def test_links_to_folders_above_are_followed_once(tmp_path, monkeypatch):
         assert rows(source, "x") == [(1,)]
 
 
+def test_a_pattern_has_what_glob_has_whatever_lies_beside_it(tmp_path, monkeypatch):
+    parquet(pa.table({"x": [1]}), tmp_path / "train" / "day1")
+    parquet(pa.table({"x": [2]}), tmp_path / "train" / "day2")
+    pq.write_table(pa.table({"x": [3]}), tmp_path / "summary.parquet")
+    os.symlink(tmp_path / "train" / "day2", tmp_path / "latest")
+    monkeypatch.chdir(tmp_path)
+    for pattern in "tr*/**/*.parquet", "t*/day*/**", "tr*/**/./*.parquet", "train/**/":
+        for source in pattern, str(tmp_path / pattern):
+            assert sorted(rows(source, "x")) == [(1,), (2,)]
+    for pattern in "*/day2/**", "latest/**/*.parquet", "train/**/day2":
+        assert rows(pattern, "x") == [(2,)]
+    assert sorted(rows("*/**/day*/*.parquet", "x")) == [(1,), (2,)]
+    assert sorted(rows("**/*.parquet", "x")) == [(1,), (2,), (2,), (3,)]
+    with pytest.raises(FileNotFoundError):
+        rows("**/*.parquet/", "x")
+
+
 @pytest.mark.parametrize(
     ("form", "own"),
     [

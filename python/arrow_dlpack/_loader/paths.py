@@ -2,12 +2,11 @@
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from glob import glob, has_magic
+from glob import escape, glob, has_magic
 from importlib import import_module
-from itertools import chain
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import unquote
@@ -66,7 +65,7 @@ def found_files(
         told = place.split("/")
         matches = sorted(
             match
-            for match in (_glob(place, base) if system is None else system.glob(place))
+            for match in (_glob(place) if system is None else system.glob(place))
             if not any(_is_hidden(part) and not _is_told(part, told) for part in match.split("/"))
         )
         if not matches:
@@ -88,52 +87,43 @@ def found_files(
     return _typed(found)
 
 
-def _glob(pattern: str, base: str) -> list[str]:
+def _glob(pattern: str) -> Iterator[str]:
     """The local files and folders of a pattern.
 
-    glob follows a link to a folder above again and again below "**".
+    glob follows a link to a folder above forty times below "**", and two of them for ever.
     """
-    told = pattern.split("/")
-    if "**" not in told:
-        return glob(pattern)
-
-    def is_walked(name: str) -> bool:
-        return not _is_hidden(name) or _is_told(name, told)
-
-    first = base or (os.sep if pattern.startswith("/") else os.curdir)
-    found = [first, *chain.from_iterable(chain(*both) for both in _walk(first, is_walked))]
-    if first == os.curdir and base == "":
-        found = [path.removeprefix(os.path.join(first, "")) for path in found]
-    wanted = [part for part in pattern.removeprefix(base).split("/") if part]
-
-    def parts(path: str) -> list[str]:
-        own = path.removeprefix(base).replace(os.sep, "/").split("/")
-        return [part for part in own if part not in ("", os.curdir)]
-
-    return [path for path in found if _fits(parts(path), wanted)]
+    parts = pattern.split("/")
+    if "**" not in parts:
+        yield from glob(pattern)
+        return
+    at = parts.index("**")
+    first, rest = "/".join(parts[:at]), "/".join(parts[at + 1 :])
+    first = first or ("/" if pattern.startswith("/") else "")
+    for top in glob(first) if has_magic(first) else [first]:
+        for folder, files in _walk(top) if os.path.isdir(top or os.curdir) else ():
+            if rest:
+                yield from _glob(os.path.join(escape(folder), rest))
+            else:
+                yield from [folder] if folder else []
+                yield from (os.path.join(folder, file) for file in files)
 
 
-def _fits(parts: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Whether a path fits a pattern, in which "**" stands for any number of folders."""
-    if not wanted or not parts:
-        return not parts and all(own == "**" for own in wanted)
-    if wanted[0] == "**":
-        return _fits(parts, wanted[1:]) or _fits(parts[1:], wanted)
-    return fnmatchcase(parts[0], wanted[0]) and _fits(parts[1:], wanted[1:])
+def _walk(folder: str, above: Collection[str] = ()) -> Iterator[tuple[str, list[str]]]:
+    """The folder, each below it, and the files of each, as "**" has them, but for what links to
+    folders above lead to.
 
-
-def _walk(folder: str, is_walked: Callable[[str], bool]) -> Iterator[tuple[list[str], list[str]]]:
-    """The folders and files in each folder below this one; a link to one above is left out."""
-    first = os.path.realpath(folder)
-    walked = {first, *map(str, PurePath(first).parents)}
-    for at, folders, files in os.walk(folder, followlinks=True):
-        names = sorted(filter(is_walked, folders))
-        inner = {name: os.path.realpath(os.path.join(at, name)) for name in names}
-        folders[:] = [name for name, real in inner.items() if real not in walked]
-        walked.update(inner.values())
-        both = folders, sorted(filter(is_walked, files))
-        paths, found = ([os.path.join(at, name) for name in names] for names in both)
-        yield paths, found
+    above: the real folders that lead to this one.
+    """
+    real = os.path.realpath(folder or os.curdir)
+    above = {*(above or map(str, PurePath(real).parents)), real}
+    try:
+        shown = [one for one in os.scandir(folder or os.curdir) if not one.name.startswith(".")]
+    except OSError:  # of another user
+        return
+    yield folder, [one.name for one in shown if not one.is_dir()]
+    for inner in (os.path.join(folder, one.name) for one in shown if one.is_dir()):
+        if os.path.realpath(inner) not in above:
+            yield from _walk(inner, above)
 
 
 def _kinds(places: Sequence[str], system: Any) -> dict[str, str]:
@@ -158,12 +148,25 @@ def _exists(place: str, system: Any) -> bool:
     return os.path.exists(place) if system is None else bool(system.exists(place))
 
 
+def _shown(names: Iterable[str]) -> list[str]:
+    """In their order, but for those that jobs leave beside their files, such as _SUCCESS."""
+    return sorted(name for name in names if not _is_hidden(name))
+
+
 def _below(folder: str, system: Any) -> list[str]:
     """The files of a folder and of those in it, but for hidden ones."""
 
+    def local() -> Iterator[str]:
+        walked = {os.path.realpath(folder)}
+        for at, folders, files in os.walk(folder, followlinks=True):
+            # A link may lead to a folder above.
+            inner = {name: os.path.realpath(os.path.join(at, name)) for name in _shown(folders)}
+            folders[:] = [name for name, real in inner.items() if real not in walked]
+            walked.update(inner.values())
+            yield from (os.path.join(at, file) for file in _shown(files))
+
     if system is None:
-        walk = _walk(folder, lambda name: not _is_hidden(name))
-        return sorted(file for _, files in walk for file in files)
+        return sorted(local())
     found = (name for name in system.find(folder) if not name.endswith("/"))
     base = folder.rstrip("/") + "/"
     inner = (name for name in found if not _is_hidden(name.removeprefix(base)))
