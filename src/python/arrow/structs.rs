@@ -278,6 +278,7 @@ impl ArrowArray {
 
     /// A structure with the children at these positions and no others, which owns all of them.
     pub(super) fn into_part(self, positions: &[usize]) -> Checked<Self> {
+        self.child_count()?;
         let kept = positions.iter().map(|&position| self.child_pointer(position));
         let mut kept = kept.collect::<Checked<Vec<_>>>()?;
         let n_children = i64::try_from(kept.len()).unwrap_or(i64::MAX);
