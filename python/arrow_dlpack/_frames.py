@@ -180,11 +180,11 @@ def _way_out(column: Any) -> str:
     """What converts a column of too large integers; beside texts or lists it is no float."""
     try:
         if all(isinstance(value, int) and 0 <= value < 2**64 for value in column):
-            return 'make them unsigned, by astype("uint64")'
+            return 'make them unsigned, by astype("uint64"), or leave it out'
         column.astype("float64")
     except (OverflowError, TypeError, ValueError):
-        return 'make texts of all values, by astype("str")'
-    return 'make floats of them, by astype("float64")'
+        return 'make texts of all values, by astype("str"), or leave it out'
+    return 'make floats of them, by astype("float64"), or leave it out'
 
 
 def _is_pandas_series(data: Any) -> bool:

@@ -1,10 +1,9 @@
 """The items of an argument, whatever length it claims, and how deep they are nested."""
 
+import sys
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any, TypeVar
-
-from ._frames import class_of
 
 T = TypeVar("T")
 
@@ -30,7 +29,7 @@ def refuse_deep(values: Any) -> None:
     """Fails for lists and dicts of Python's that are nested too deep, as those that hold themselves
     are: pyarrow follows them until the process ends.
     """
-    kinds = (list, tuple, dict, set, frozenset, class_of("numpy", "ndarray"))
+    kinds = (list, tuple, dict, set, frozenset, getattr(sys.modules.get("numpy"), "ndarray", ()))
 
     def nested(items: Iterable[Any]) -> dict[int, Any]:
         """Those that have items, each once: a list may hold another one many times."""

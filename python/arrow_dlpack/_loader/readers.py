@@ -154,7 +154,8 @@ def _with_wide_as_decimals(data: Any, names: Collection[str]) -> Any:
         except import_module("polars").exceptions.PolarsError as error:
             raise TypeError(
                 f'column "{name}" has integers of 128 bits that are no decimal of 38 digits: cast '
-                "it to polars.Float64 (lists of it to polars.List of that)"
+                "it to polars.Float64 (lists of it to polars.List of that), or "
+                f'frame.drop("{name}") leaves it out'
             ) from error
     return data
 
