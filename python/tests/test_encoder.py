@@ -957,6 +957,17 @@ def test_an_integer_is_taken_for_a_decimal_that_holds_it():
         encoder(pa.table({"x": [7, 1000]}))
 
 
+def test_numbers_are_no_booleans_of_bytes():
+    flags = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0], pa.int8()))
+    encoder = Encoder(columns={"b": Cast("float32")}, framework="numpy").fit(pa.table({"b": flags}))
+    numbers = np.array([5, -3], "int8")
+    for column in numbers, pa.array(numbers), pl.Series(numbers), pd.Series(numbers):
+        with pytest.raises(TypeError, match='column "b"'):
+            encoder({"b": column})
+    for column in flags, pa.array([True, False]), numbers > 0:
+        assert encoder({"b": column})["b"].tolist() == [1, 0]
+
+
 def test_what_a_column_refuses_names_it():
     encoder = Loader(pa.table({"x": [1.0]}), framework="numpy").encoder()
     for column in np.ma.masked_array([1.0], [True]), torch.ones(1, requires_grad=True):

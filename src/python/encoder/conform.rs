@@ -273,7 +273,10 @@ fn is_one_meaning(own: &Field, trained: &Field) -> bool {
         (None, None) => true,
         (None, Some(_)) => {
             let (from, to) = (own.data_type(), trained.data_type());
-            let is_stored_so = from == to && Extension::dtype_of_bits(trained).is_none();
+            // Of these the bytes of a number mean another thing.
+            let is_bool = matches!(Extension::of(trained), Ok(Some(Extension::Bool8)));
+            let is_stored_so =
+                from == to && !is_bool && Extension::dtype_of_bits(trained).is_none();
             is_stored_so || item_of(from).zip(item_of(to)).is_some()
         }
         (Some(one), Some(other)) => {
