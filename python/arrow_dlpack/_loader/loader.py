@@ -81,7 +81,8 @@ class Loader(Loop, Generic[Batch_co]):
     shuffle: rows are drawn at random from a buffer of at least this many; it needs batch_size. The
     buffer holds up to twice as many, and both its old and its new rows while it is filled up. Drawn
     rows are copies, which may be written to. The row groups of Parquet files are read in random
-    order too.
+    order too, but for those of physical=True, and of a filter where ranks or several workers divide
+    the batches: they are read in the order of the files, and the buffer alone mixes rows.
     seed: the order of an epoch follows from the seed and the number of the epoch: epochs differ,
     and a second run has the same ones. With None the order is another one in each run; with
     framework="torch" PyTorch's generator decides, which torch.manual_seed sets.
