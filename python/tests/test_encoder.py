@@ -957,6 +957,18 @@ def test_an_integer_is_taken_for_a_decimal_that_holds_it():
         encoder(pa.table({"x": [7, 1000]}))
 
 
+def test_a_loop_hands_out_no_codes_where_training_had_values():
+    table = pa.table({"x": [7, 9], "y": [0, 1]})
+    encoder = Encoder(columns=["x"], label="y", framework="numpy", physical=True).fit(table)
+    more = pd.DataFrame({"x": [7, 9], "y": pd.Categorical([1, 0], categories=[1, 0])})
+    with pytest.raises(
+        TypeError, match=r'"y" is dictionary.* and int64 in the encoder.*codes: pya'
+    ):
+        list(Loader(more, encoder=encoder))
+    ((_, label),) = Loader(pa.table(more).cast(table.schema), encoder=encoder)
+    assert label.tolist() == encoder(more, label=True)[1].tolist() == [1, 0]
+
+
 def test_numbers_are_no_booleans_of_bytes():
     flags = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0], pa.int8()))
     encoder = Encoder(columns={"b": Cast("float32")}, framework="numpy").fit(pa.table({"b": flags}))

@@ -298,6 +298,12 @@ def check_trained(source: Source, options: LoaderOptions, schema: _core.Field) -
             continue
         parts = ("the encoder", field), ("the source", own.field(name))
         dtype, kinds = query.dtype_of(name), [part.type for _, part in parts]
+        are_codes = query.physical and import_module("pyarrow").types.is_dictionary(kinds[1])
+        if are_codes and not isinstance(query.wishes.get(name), AsArrow):
+            raise TypeError(
+                f'column "{name}" is {kinds[1]} in the source and {kinds[0]} in the encoder, '
+                f"and physical=True would hand out its codes: {source.way}"
+            )
         if type_of_all(kinds, dtype) is None:
             way_out = anew(name, *kinds) or source.way
             raise TypeError(f"{differ(name, parts, dtype)}: {way_out}")
