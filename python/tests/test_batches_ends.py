@@ -579,7 +579,9 @@ def test_ctrl_c_ends_the_waiting(prefetch):
 @pytest.mark.parametrize("prefetch", [0, 2])
 def test_ctrl_c_that_a_source_meets_is_raised_in_the_main_thread(prefetch):
     found = run(f"""
-        import threading, time
+        import signal, threading, time
+        # A shell starts what runs in the background without a handler.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         def batches():
             yield pa.table({{"x": [1]}})
             is_ahead = threading.current_thread() is not threading.main_thread()
