@@ -180,7 +180,7 @@ fn refuse_polars(format: &str, column: &str) -> Checked {
     };
     Err(format!(
         "{what} is of a type of polars' own, {own}, which Arrow has not: cast it to \
-         polars.Int64, or polars.Float64 if that is too narrow (lists of it to polars.List of these)"
+         polars.Int64, or polars.Float64 if that is too narrow (lists of it to polars.List of these), or leave it out"
     ))
 }
 
