@@ -61,9 +61,9 @@ impl BatchPlan {
             let field = &schema.fields()[at];
             arrow_types::check(field.data_type())?;
             let own = own.get(field.name().as_str()).copied().cloned().unwrap_or_default();
-            let dtype = own.dtype;
             let form = ColumnForm::new(own, field, &export, index < width, is_table);
             lengths.push(form.length(field)?);
+            let dtype = form.options.dtype;
             let own = Codes::of(field, &form.form, dtype, options.export.physical)?;
             fields.push(own.as_ref().map_or_else(|| Arc::clone(field), Codes::field));
             codes.push(own);

@@ -402,6 +402,10 @@ def _with_inner(kind: Any, fields: Sequence[Any]) -> Any:
     return (pa.large_list if pa.types.is_large_list(kind) else pa.list_)(fields[0])
 
 
+#: What reads columns that no cast makes one, for errors.
+APART = "a Loader for each of them reads both"
+
+
 def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
     pa, wish, ways = import_module("pyarrow"), query.wishes.get(name), []
     is_arrow = isinstance(wish, AsArrow)  # no dtype reaches it
@@ -418,7 +422,7 @@ def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
     is_extension = any(isinstance(kind, pa.BaseExtensionType) for kind in (one, other))
     # pyarrow casts extension types to what they are stored as, which is another thing.
     if not ways and (by_type is None or (is_extension and not is_arrow)):
-        ways.append("a Loader for each of them reads both")
+        ways.append(APART)
         if name not in query.labels and query.where is None:
             ways.append("columns= leaves it out")
     return ", or ".join([*ways, *([] if by_type is None else [by_type])])

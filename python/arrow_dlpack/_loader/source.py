@@ -28,6 +28,7 @@ from .readers import (
 from .row_groups import Piece
 from .schema import (
     ALL,
+    APART,
     TOLD,
     Part,
     Query,
@@ -571,8 +572,7 @@ def seen_type(
         one, other = (kinds[at] for at in differing(kinds))
         raise TypeError(
             f'filter= names column "{name}", of which Categories makes codes of any types, and a '
-            "filter needs one: "
-            + (retyped(name, one, other, way) or "a Loader for each of them reads both")
+            f"filter needs one: {retyped(name, one, other, way) or APART}"
         )
     kind = seen_of_all(name, kinds, query)
     if kind is None:
