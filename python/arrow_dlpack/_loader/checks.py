@@ -176,7 +176,8 @@ def _check_epoch(data: Any, empty: Any, options: LoaderOptions) -> Any:
             labels = replace(options, columns=[], format="dict")
             check_epoch(source_of(empty), labels.with_copy_for(options.framework))
     # Other sources have one `ColumnCoder`, which does it.
-    check_words(query.categories, schemas_of(no_rows) if isinstance(data, Mix) else [])
+    schemas = [*schemas_of(no_rows), *(query.opened or ())] if isinstance(data, Mix) else []
+    check_words(query.categories, schemas)
     return None if unknown else shown_schema_of(no_rows)
 
 

@@ -168,6 +168,9 @@ class Dataset(Source):
         names: Sequence[str] | None = getattr(getattr(self._dataset, "schema", None), "names", None)
         return names
 
+    def has(self, name: str) -> bool:
+        return name in OF_FILES or super().has(name)
+
     def runs(self, query: Query) -> list[Run]:
         return self._runs(query, None)
 

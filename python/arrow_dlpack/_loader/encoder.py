@@ -14,8 +14,8 @@ from ..typing import Dtype, Nulls
 from .categories import coder_of, is_uuid
 from .columns import AsArrow, Cast, Categories, Columns, Form, Wish, fills_nulls, flag
 from .options import ENCODED, LoaderOptions
-from .readers import reached, reader_of, request_of
-from .schema import Query, anew, differ, type_of_all
+from .readers import Made, reached, reader_of, request_of
+from .schema import Part, Query, anew, check_lacking, differ, fitted, type_of_all
 from .source import Source
 from .written import read, written
 
@@ -256,9 +256,11 @@ def trained(source: Source, options: LoaderOptions) -> Encoder:
 
 def _read_schema(source: Source, options: LoaderOptions) -> Any:
     """That of the columns which a Loader reads, before they are codes."""
-    what, query = options.wanted, _of_requests(options.query)
+    what, query = options.wanted, source.asked(_of_requests(options.query))
     with source.explaining(query):
         stream = source.read(query)
+        if options.training is not None:
+            return as_trained(stream, options.training, query, source.way).schema
         if what.columns is None:
             stream = reached(stream, what.labels, keeps_others=True)
         return reader_of(stream).schema
@@ -286,27 +288,31 @@ def _of_requests(query: Query) -> Query:
     return replace(query, wishes=wishes, dtype=wide(query.dtype), where=None)
 
 
-def check_trained(source: Source, options: LoaderOptions, schema: _core.Field) -> None:
-    """Refuses a source whose types do not go with those of an encoder, as parts of one source do.
+def as_trained(stream: Any, schema: Any, query: Query, way: str) -> Any:
+    """The columns of a training, each of the type that has the values of both.
 
-    schema: that of the encoder.
+    stream: what is read by the query, of which `Categories` are codes already.
+    schema: that of the training.
+    way: how the source gets another type, for errors.
     """
-    own, query = _read_schema(source, options), options.query
-    for field in import_module("pyarrow").schema(schema):
-        name = field.name
-        if name not in own.names or name in query.categories:
-            continue
-        parts = ("the encoder", field), ("the source", own.field(name))
-        dtype, kinds = query.dtype_of(name), [part.type for _, part in parts]
-        are_codes = query.physical and import_module("pyarrow").types.is_dictionary(kinds[1])
-        if are_codes and not isinstance(query.wishes.get(name), AsArrow):
-            raise TypeError(
-                f'column "{name}" is {kinds[1]} in the source and {kinds[0]} in the encoder, '
-                f"and physical=True would hand out its codes: {source.way}"
-            )
-        if type_of_all(kinds, dtype) is None:
-            way_out = anew(name, *kinds) or source.way
-            raise TypeError(f"{differ(name, parts, dtype)}: {way_out}")
+    pa, reader = import_module("pyarrow"), reader_of(stream)
+    read, fields = reader.schema, []
+    for own in schema:
+        name, code = own.name, query.categories.get(own.name)
+        at = read.get_field_index(name)
+        if at < 0:
+            check_lacking(name, Part("the source", read, read.names), query)
+            fields.append(pa.field(name, pa.type_for_alias(code.dtype) if code else own.type))
+        elif code:
+            fields.append(read.field(at))
+        else:
+            parts = ("the encoder", own), ("the source", read.field(at))
+            dtype, kinds = query.dtype_of(name), [part.type for _, part in parts]
+            if (kind := type_of_all(kinds, dtype)) is None:
+                raise TypeError(f"{differ(name, parts, dtype)}: {anew(name, *kinds) or way}")
+            fields.append(read.field(at).with_type(kind))
+    whole = pa.schema(fields, read.metadata)
+    return Made(whole, (fitted(batch, whole, query) for batch in reader))
 
 
 def _as_held(name: str, wish: Categories, schema: Any) -> list[Any]:

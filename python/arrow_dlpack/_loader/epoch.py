@@ -19,6 +19,7 @@ from .categories import encoded, scanned
 from .chunks import Behind, Noted, fewer_batches, in_turns, rows_of_chunks
 from .columns import ByLength, ByTokens, Pad
 from .datasets import Dataset
+from .encoder import as_trained
 from .mix import Mixed
 from .options import LoaderOptions
 from .prefetch import Ahead
@@ -172,10 +173,13 @@ def total_of(source: Source, query: Query, options: LoaderOptions) -> int | None
     return None if rows is None else options.batches_of(rows)
 
 
-def _opened(options: LoaderOptions, stream: Any, **how: Any) -> _core._Batches:
+def _opened(options: LoaderOptions, stream: Any, way: str, **how: Any) -> _core._Batches:
+    """way: how the source gets another type, for errors."""
     by, categories = options.batch_size, options.wanted.categories
     if isinstance(by, (ByLength, ByTokens)) and by.column in categories:
         stream = encoded(stream, {by.column: categories[by.column]})
+    if options.training is not None:
+        stream = as_trained(stream, options.training, options.query, way)
     return options.open(stream, **how)
 
 
@@ -250,8 +254,8 @@ def check(source: Source, options: LoaderOptions) -> None:
     where = None if isinstance(options.filter, str) else options.filter
     options = replace(options, filter=where, uneven="allow")
     options = options.with_words(scanned(source, options.query))
-    read = planned(source, options.query, options, Position(0))
-    _opened(options, read.stream, prefetch=0).close()
+    read = planned(source, source.asked(options.query), options, Position(0))
+    _opened(options, read.stream, source.way, prefetch=0).close()
 
 
 class First(Iterator[Any]):
@@ -317,7 +321,7 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         is_whole = position.reads.count == 1 and options.filter is None
 
         def opened(stream: Any, shard: tuple[int, int], **how: Any) -> _core._Batches:
-            return _opened(options, stream, seed=seed, shard=shard, **how)
+            return _opened(options, stream, source.way, seed=seed, shard=shard, **how)
 
         def again() -> Iterator[Any]:
             for number in read.again:

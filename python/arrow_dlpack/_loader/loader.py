@@ -16,7 +16,7 @@ from . import filters as _filters
 from .categories import scanned
 from .checks import check_columns, check_source
 from .columns import Columns
-from .encoder import Encoder, check_trained, trained
+from .encoder import Encoder, trained
 from .epoch import Batches, drawn_seed, total_of, work_of
 from .functions import is_function, open_part
 from .kinds import for_pickle
@@ -120,8 +120,6 @@ class Loader(Loop, Generic[Batch_co]):
 
     #: That of the source, if it costs nothing to ask.
     _schema: Any = None
-    #: Of an encoder, to which the source is held; None once it has been.
-    _trained: Any = None
 
     @overload
     def __init__(
@@ -247,9 +245,7 @@ class Loader(Loop, Generic[Batch_co]):
 
     @takes_options()
     def __init__(self, source: Any, /, **options: Any) -> None:
-        engine = getattr(options.get("encoder"), "_engine", None)
         self._set_up(source, LoaderOptions(**options))
-        self._trained = None if engine is None else engine.schema
         self._schema = check_columns(self._data, self._options)
 
     def _set_up(self, source: Any, options: LoaderOptions) -> None:
@@ -281,7 +277,8 @@ class Loader(Loop, Generic[Batch_co]):
         """The next epoch, with tensors of this framework."""
         share = share_of(*self._ranks())
         options = self._with_words().with_copy_for(framework)
-        query = replace(options.query, is_part=is_function(self._data) and share.count > 1)
+        query, is_part = options.query, is_function(self._data) and share.count > 1
+        query = replace(query, is_part=is_part or query.is_part)
         source = self._opened(share)
         progress = self._progress
         self._settle()
@@ -289,9 +286,7 @@ class Loader(Loop, Generic[Batch_co]):
         identify = None
         if source is not None:
             source.refresh()
-            if self._trained is not None:
-                check_trained(source, options, self._trained)
-                self._trained = None
+            query = source.asked(query)
             with source.explaining(options.query):
                 identify = source.identity(options.query)
         reads = Share() if is_function(self._data) else share

@@ -16,10 +16,10 @@ from .._arrow_types import is_text
 from .._items import items_of
 from . import filters as _filters
 from . import kinds as _kinds
-from .datasets import OF_FILES, Dataset
+from .datasets import Dataset
 from .empty import emptied, shown_schema_of, unknown_names
 from .functions import is_function
-from .readers import Made, for_rows, heads, no_column, present, reader_of
+from .readers import Made, for_rows, no_column, present, reader_of
 from .row_groups import Piece, len_of, pieces_of
 from .schema import (
     ALL,
@@ -314,7 +314,7 @@ class Mixed(Source):
 
     def read(self, query: Query) -> Any:
         query, seen = self._with_texts(query), self._seen(query)
-        opened: list[Any] = []
+        opened = list(query.opened or ())
         opens = [_Opens(part, _of(part, query, opened), seen=seen) for part in self._parts]
         return self._turned(opens, query, None)
 
@@ -383,7 +383,7 @@ class Mixed(Source):
         bounds = self._turns.bounds([sum(map(len_of, own)) for own in groups])
         first, last = (self._turns.counts(at, bounds) for at in (piece.start, piece.stop))
         opens, seen = [], self._seen(query)
-        opened: list[Any] = []
+        opened = list(query.opened or ())
         for part, own, start, stop in zip(self._parts, groups, first, last, strict=True):
             # A copy: the source's list stays in its order.
             some = list(own if query.where is not None else _round(own, start, stop))
@@ -592,13 +592,7 @@ def _of(part: Source, query: Query, opened: list[Any]) -> Query:
 
     opened: the schemas of all sources that are read with it.
     """
-    known, columns = part.names(), query.columns
-    if known is not None and columns is not None:
-
-        def has(name: str) -> bool:
-            return set(heads([name], lambda: known) or ()) <= {*known, *OF_FILES}
-
-        columns = list(filter(has, columns))
+    columns = None if query.columns is None else list(filter(part.has, query.columns))
     return replace(query, columns=columns, is_part=True, opened=opened)
 
 
@@ -613,6 +607,7 @@ def _common(parts: Sequence[Part], query: Query, way: str) -> Any:
     pa = import_module("pyarrow")
     whole = common(parts, query, way)
     names = features_of(whole) if query.columns is None else list(dict.fromkeys(query.columns))
+    names = [name for name in names if not query.may_lack(name) or name in whole.names]
     if twice := next((name for name in names if whole.get_field_index(name) < 0), None):
         count = whole.names.count(twice)
         none = f'no column "{twice}": the Mix has {whole.names}'

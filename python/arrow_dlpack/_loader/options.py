@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import wraps
+from importlib import import_module
 from inspect import Parameter, signature
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import Any, Literal, NamedTuple, TypedDict, TypeVar
 
 from .. import _core, _frameworks
 from .._frameworks import Framework
@@ -46,6 +47,13 @@ ENCODED = (
     "physical",
     "copy",
 )
+
+
+class Training(NamedTuple):
+    """What an `Encoder` was trained on, as one more part of each source that is read for it."""
+
+    #: Of pyarrow's, labels last.
+    schema: Any
 
 
 class _Keywords(TypedDict, total=False):
@@ -128,13 +136,13 @@ class LoaderOptions:
     progress: bool = False
     physical: bool = False
     copy: bool | None = None
-    #: An `Encoder`, which says these; None once it has.
+    #: An `Encoder`, which says these; its `Training` once it has.
     encoder: Any = None
     #: What `columns` and `label` say.
     wanted: Wanted = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.encoder is not None:
+        if self.encoder is not None and not isinstance(self.encoder, Training):
             self._take_from(self.encoder)
         _frameworks.check(self.framework)
         if self.uneven not in (None, "drop", "repeat", "allow"):
@@ -188,7 +196,10 @@ class LoaderOptions:
                 if getattr(self, keyword.name) != keyword.default:
                     raise TypeError(f"{keyword.name}= is the encoder's: leave it out")
                 object.__setattr__(self, keyword.name, getattr(own, keyword.name))
-        object.__setattr__(self, "encoder", None)
+        training = None
+        if encoder._engine is not None:
+            training = Training(import_module("pyarrow").schema(encoder.schema))
+        object.__setattr__(self, "encoder", training)
 
     def _check_calls(self, *, is_labelled: bool) -> None:
         """An error for functions that do not take the one argument that they are called with."""
@@ -227,9 +238,16 @@ class LoaderOptions:
         return self.batch_size if isinstance(self.batch_size, int) else None
 
     @property
+    def training(self) -> Any:
+        """The schema that an `Encoder` was trained on, None without one."""
+        return None if self.encoder is None else self.encoder.schema
+
+    @property
     def read(self) -> list[str] | None:
         """The columns that are read of the source, None for all."""
         columns, of = self.wanted.columns, self.batch_size
+        if columns is None and self.training is not None:
+            columns = self.training.names
         if columns is None:
             return None
         lengths = [of.column] if isinstance(of, (ByLength, ByTokens)) else []
@@ -238,7 +256,7 @@ class LoaderOptions:
     @property
     def query(self) -> Query:
         """What is read of the source."""
-        what = self.wanted
+        what, training = self.wanted, self.training
         return Query(
             columns=self.read,
             where=self.filter,
@@ -247,6 +265,8 @@ class LoaderOptions:
             labels=what.labels,
             features=what.columns,
             physical=self.physical,
+            is_part=training is not None,
+            opened=None if training is None else [training],
         )
 
     def batches_of(self, rows: int) -> int:

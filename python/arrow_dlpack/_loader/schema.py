@@ -49,7 +49,8 @@ class Query:
     features: Sequence[str] | None = None
     #: Whether other sources have rows too, whose columns may hold words that this one cannot.
     is_part: bool = False
-    #: Of a Mix, the schemas of all sources that are read: each adds its own as it is opened.
+    #: The schemas of an encoder's training and of the sources of a Mix: each that is read adds its
+    #: own as it is opened.
     opened: list[Any] | None = None
     #: Whether batches have the numbers by which Arrow stores values, such as those of times.
     physical: bool = False
@@ -193,7 +194,7 @@ def common(
     if len(distinct) == 1:
         for name in names:
             if name not in first.names:
-                _check_lacking(name, distinct[0], query)
+                check_lacking(name, distinct[0], query)
         return first
     if query.columns is None:
         # The index of one part is no column, though another part has one of its name.
@@ -228,7 +229,7 @@ def _merged_field(
         else:
             lacks = lacks or part
     if not have:
-        _check_lacking(name, parts[0], query)
+        check_lacking(name, parts[0], query)
         return None
     if lacks is not None and not query.fills(name):
         if name in lacks.names:
@@ -480,7 +481,7 @@ def anew(name: str, one: Any, other: Any) -> str | None:
     return coded and f"{decoded(name, coded)} has values that are cast"
 
 
-def _check_lacking(name: str, part: Part, query: Query) -> None:
+def check_lacking(name: str, part: Part, query: Query) -> None:
     """Refuses a column that no part has, unless other sources may have it."""
     if query.may_lack(name):
         return

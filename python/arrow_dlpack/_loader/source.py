@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from itertools import count
@@ -159,6 +160,18 @@ class Source:
     def names(self) -> Sequence[str] | None:
         """All of its columns, if they are known before it is read."""
         return self._names()
+
+    def has(self, name: str) -> bool:
+        """Whether it has the column, or what has the field at this path, as far as it tells."""
+        known = self.names()
+        return known is None or set(heads([name], lambda: known) or ()) <= set(known)
+
+    def asked(self, query: Query) -> Query:
+        """The query without columns that this may lack, and does."""
+        if query.columns is None:
+            return query
+        columns = [name for name in query.columns if not query.may_lack(name) or self.has(name)]
+        return replace(query, columns=columns)
 
     def pieces(self) -> list[Piece] | None:
         """Its row groups, if it can read each of them alone."""

@@ -49,7 +49,7 @@ def lines_of_encoder(schema: Any, options: LoaderOptions, is_whole: bool = False
 
 def _of_options(options: LoaderOptions) -> Iterator[tuple[str, Any]]:
     for name, value in _said(options):
-        if name not in ("columns", "label"):
+        if name not in ("columns", "label", "encoder"):
             yield name, str(value) if name == "filter" else value
 
 
