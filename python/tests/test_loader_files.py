@@ -891,6 +891,27 @@ def test_links_to_folders_above_are_followed_once(tmp_path, monkeypatch):
         assert rows(source, "x") == [(1,)]
 
 
+def test_a_folder_is_read_where_it_is_and_not_by_links_within(tmp_path):
+    folder = tmp_path / "data"
+    for fold in 1, 2:
+        parquet(pa.table({"x": [fold]}), folder / "all" / f"fold={fold}" / "deep")
+    parquet(pa.table({"x": [3]}), folder / "_hidden")
+    parquet(pa.table({"x": [4]}), tmp_path / "outside")
+    for name, place in {
+        "a": folder / "all" / "fold=1",
+        "latest": folder / "all" / "fold=2",
+        "deep": folder / "all" / "fold=2" / "deep",
+        "shown": folder / "_hidden",
+        "b": tmp_path / "outside",
+        "c": tmp_path / "outside",
+    }.items():
+        os.symlink(place, folder / name)
+    assert sorted(rows(str(folder), "x")) == [(1,), (2,), (3,), (4,)]
+    assert sorted(rows(str(folder / "all"), "x", "fold")) == [(1, 1), (2, 2)]
+    # A link that is passed is a folder like any other.
+    assert rows(str(folder / "latest"), "x") == [(2,)]
+
+
 def test_a_pattern_has_what_glob_has_whatever_lies_beside_it(tmp_path, monkeypatch):
     parquet(pa.table({"x": [1]}), tmp_path / "train" / "day1")
     parquet(pa.table({"x": [2]}), tmp_path / "train" / "day2")

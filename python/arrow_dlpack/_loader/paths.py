@@ -157,12 +157,20 @@ def _below(folder: str, system: Any) -> list[str]:
     """The files of a folder and of those in it, but for hidden ones."""
 
     def local() -> Iterator[str]:
-        walked = {os.path.realpath(folder)}
+        top = os.path.realpath(folder)
+        walked = {top}
         for at, folders, files in os.walk(folder, followlinks=True):
-            # A link may lead to a folder above.
-            inner = {name: os.path.realpath(os.path.join(at, name)) for name in _shown(folders)}
-            folders[:] = [name for name, real in inner.items() if real not in walked]
-            walked.update(inner.values())
+            inner = []
+            for name in _shown(folders):
+                real = os.path.realpath(path := os.path.join(at, name))
+                below = real.removeprefix(top + os.sep)
+                # What a link leads to in this folder is found there, where its keys are.
+                is_found = os.path.islink(path) and below != real and not _is_hidden(below)
+                # A link may lead to a folder above.
+                if not is_found and real not in walked:
+                    walked.add(real)
+                    inner.append(name)
+            folders[:] = inner
             yield from (os.path.join(at, file) for file in _shown(files))
 
     if system is None:
