@@ -1637,7 +1637,8 @@ def test_a_loader_holds_its_source_to_the_types_of_an_encoder(trained, other):
         TypeError, match='column "t" is .* in the encoder and .* in the source'
     ) as told:
         iter(Loader(source, encoder=encoder))
-    assert "casts one of them" in str(told.value)
+    way = "pyarrow has no cast" if trained == pa.int64() else "casts one of them"
+    assert way in str(told.value)
     assert "columns=" not in str(told.value)
     iter(Loader(table, encoder=encoder)).close()
 

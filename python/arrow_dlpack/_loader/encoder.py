@@ -15,7 +15,7 @@ from .categories import coder_of, is_uuid
 from .columns import AsArrow, Cast, Categories, Columns, Form, Wish, fills_nulls, flag
 from .options import ENCODED, LoaderOptions
 from .readers import Made, reached, reader_of, request_of
-from .schema import Part, Query, anew, check_lacking, differ, fitted, type_of_all
+from .schema import Part, Query, check_lacking, differ, fitted, retyped, type_of_all
 from .source import Source
 from .written import read, written
 
@@ -309,7 +309,10 @@ def as_trained(stream: Any, schema: Any, query: Query, way: str) -> Any:
             parts = ("the encoder", own), ("the source", read.field(at))
             dtype, kinds = query.dtype_of(name), [part.type for _, part in parts]
             if (kind := type_of_all(kinds, dtype)) is None:
-                raise TypeError(f"{differ(name, parts, dtype)}: {anew(name, *kinds) or way}")
+                none = f"make it {kinds[0]} first, to which pyarrow has no cast"
+                raise TypeError(
+                    f"{differ(name, parts, dtype)}: {retyped(name, *kinds, way) or none}"
+                )
             fields.append(read.field(at).with_type(kind))
     whole = pa.schema(fields, read.metadata)
     return Made(whole, (fitted(batch, whole, query) for batch in reader))
