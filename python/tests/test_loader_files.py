@@ -880,6 +880,14 @@ def test_a_file_of_a_mix_that_was_replaced_is_read_anew(tmp_path):
         assert batch["x"].tolist() == values
 
 
+def test_a_pipe_is_no_file(tmp_path):
+    """Opening it would wait for ever."""
+    os.mkfifo(path := str(tmp_path / "a.parquet"))
+    for source in path, [path], str(tmp_path / "*.parquet"), "/dev/null":
+        with pytest.raises(ValueError, match="is a pipe or a device, and no file: pass what reads"):
+            list(Loader(source))
+
+
 def test_links_to_folders_above_are_followed_once(tmp_path, monkeypatch):
     folder = parquet(pa.table({"x": [1]}), tmp_path / "data" / "inner")
     os.symlink(tmp_path / "data", f"{folder}/loop")

@@ -136,8 +136,17 @@ def _kinds(places: Sequence[str], system: Any) -> dict[str, str]:
 
 def _kind(place: str, system: Any) -> str:
     if system is None:
-        is_there = os.path.exists(place)
-        return "directory" if os.path.isdir(place) else "file" if is_there else "missing"
+        if not os.path.exists(place):
+            return "missing"
+        if os.path.isdir(place):
+            return "directory"
+        if not os.path.isfile(place):
+            # Opening a pipe waits for who writes, and files are read more than once.
+            raise ValueError(
+                f"{place} is a pipe or a device, and no file: pass what reads it, as "
+                "pyarrow.csv.open_csv(path) or pyarrow.ipc.open_stream(path)"
+            )
+        return "file"
     try:
         return str(system.info(place)["type"])
     except FileNotFoundError:
