@@ -311,7 +311,7 @@ def as_trained(stream: Any, schema: Any, query: Query, way: str) -> Any:
             if (kind := type_of_all(kinds, dtype)) is None:
                 none = f"make it {kinds[0]} first, to which pyarrow has no cast"
                 raise TypeError(
-                    f"{differ(name, parts, dtype)}: {retyped(name, *kinds, way) or none}"
+                    f"{differ(name, parts, dtype)}: {retyped(name, kinds[0], kinds[1], way) or none}"
                 )
             fields.append(read.field(at).with_type(kind))
     whole = pa.schema(fields, read.metadata)
