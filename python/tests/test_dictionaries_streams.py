@@ -15,7 +15,20 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 import torch
-from arrow_dlpack import Array, UnsupportedError, iter_batches, ragged, to_tensor, to_tensor_dict
+from arrow_dlpack import (
+    Array,
+    AsArrow,
+    ByLength,
+    ByTokens,
+    Loader,
+    Mix,
+    Pad,
+    UnsupportedError,
+    iter_batches,
+    ragged,
+    to_tensor,
+    to_tensor_dict,
+)
 from arrow_dlpack.torch import BatchDataset
 from descriptions import described, leaf_address
 from torch.utils.data import DataLoader
@@ -391,3 +404,37 @@ def test_sixteen_dictionaries_of_the_same_words_take_the_memory_of_a_few():
         [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True
     )
     assert int(peak.stdout) < 20e6
+
+
+def nested(*values):
+    words = pa.array([{"a": value} for value in values])
+    codes = pa.DictionaryArray.from_arrays(pa.array([0, 1], "int8"), words)
+    return pa.table({"l": [[0, 0], [0]], "b": codes})
+
+
+@pytest.mark.parametrize(
+    "together",
+    [
+        lambda tables: (tables, ByLength(4, "l")),
+        lambda tables: (tables, ByTokens(8, "l")),
+        lambda tables: (Mix([(table, 1) for table in tables]), 4),
+    ],
+    ids=["ByLength", "ByTokens", "Mix"],
+)
+def test_rows_that_are_put_together_have_no_codes_of_two_nested_dictionaries(together):
+    """One value would have several codes."""
+    columns, options = {"l": Pad(0), "b": None}, {"physical": True, "framework": "numpy"}
+    source, size = together([nested(1, 2), nested(1, 2)])
+    (batch,) = Loader(source, columns=columns, batch_size=size, **options)
+    assert sorted(batch["b"].tolist()) == [0, 0, 1, 1]
+    source, size = together([nested(1, 2), nested(2, 3)])
+    with pytest.raises(BufferError, match='column "b" has different dictionaries of struct'):
+        list(Loader(source, columns=columns, batch_size=size, **options))
+    columns["b"] = AsArrow()
+    (batch,) = Loader(source, columns=columns, batch_size=size, **options)
+    assert sorted(row["a"] for row in pa.array(batch["b"]).to_pylist()) == [1, 2, 2, 3]
+
+
+def test_a_column_of_different_nested_dictionaries_is_named():
+    with pytest.raises(BufferError, match='column "b": the chunks of .* have different dictionar'):
+        list(Loader([nested(1, 2), nested(2, 3)], columns=["b"], physical=True, batch_size=4))

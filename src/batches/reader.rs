@@ -240,7 +240,10 @@ impl Codes {
 
     pub(super) fn read(&self, chunk: &ArrayRef, copy: CopyPolicy) -> Result<ArrayRef, Error> {
         match self {
-            Self::Dictionary(coded) => coded.read(chunk, copy),
+            Self::Dictionary(coded) => {
+                let codes = coded.read(chunk, copy);
+                codes.map_err(|error| Error::in_column(coded.field.name(), error))
+            }
             Self::Categories(categories, field, data_type) => {
                 categories.read(chunk, field, data_type)
             }

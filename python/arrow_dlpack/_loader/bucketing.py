@@ -7,8 +7,9 @@ from typing import Any
 
 from .. import _core
 from .._arrow_types import is_binary, is_list, is_text
-from .columns import ByLength, ByTokens
+from .columns import ByLength, ByTokens, Pad
 from .readers import Made, reader_of, without_views
+from .schema import ALL, Query, check_codes
 from .sharding import Uneven, check_even, shuffled
 
 #: Batches whose rows are sorted together where no buffer is said, and rows by tokens.
@@ -27,11 +28,13 @@ class Bucketed:
         shuffle: int | None,
         seed: int,
         drop_last: bool,
-        width: int | None = None,
+        query: Query = ALL,
     ) -> None:
-        """`width` is the length that each row of the column is padded or cut to."""
+        """query: what is read, of which a `Pad` says what a row is padded or cut to."""
+        wish = query.wishes.get(by.column)
+        width = wish.max_length if isinstance(wish, Pad) else None
         self._by, self._shuffle, self._drop_last, self._width = by, shuffle, drop_last, width
-        self._seed = seed
+        self._seed, self._query = seed, query
 
     def reader(self, stream: Any, world: int, uneven: Uneven) -> Any:
         """Each record batch is one batch; ranks have equally many, if that is asked for."""
@@ -62,6 +65,7 @@ class Bucketed:
                 # A last batch of fewer rows stays the last one.
                 whole = len(cuts) - bool(cuts and cuts[-1][1] - cuts[-1][0] < size)
                 cuts[:whole] = shuffled(cuts[:whole], of_cuts)
+            check_codes(window, self._query)
             # pyarrow has no kernel for all types.
             taken = import_module("pyarrow").record_batch(_core._take(window, order))
             for start, stop in cuts:

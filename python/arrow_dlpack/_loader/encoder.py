@@ -309,10 +309,9 @@ def as_trained(stream: Any, schema: Any, query: Query, way: str) -> Any:
             parts = ("the encoder", own), ("the source", read.field(at))
             dtype, kinds = query.dtype_of(name), [part.type for _, part in parts]
             if (kind := type_of_all(kinds, dtype)) is None:
+                cast = retyped(name, kinds[0], kinds[1], way)
                 none = f"make it {kinds[0]} first, to which pyarrow has no cast"
-                raise TypeError(
-                    f"{differ(name, parts, dtype)}: {retyped(name, kinds[0], kinds[1], way) or none}"
-                )
+                raise TypeError(f"{differ(name, parts, dtype)}: {cast or none}")
             fields.append(read.field(at).with_type(kind))
     whole = pa.schema(fields, read.metadata)
     return Made(whole, (fitted(batch, whole, query) for batch in reader))

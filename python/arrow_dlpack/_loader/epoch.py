@@ -17,7 +17,7 @@ from .._frameworks import Framework
 from .bucketing import Bucketed
 from .categories import encoded, scanned
 from .chunks import Behind, Noted, fewer_batches, in_turns, rows_of_chunks
-from .columns import ByLength, ByTokens, Pad
+from .columns import ByLength, ByTokens
 from .datasets import Dataset
 from .encoder import as_trained
 from .mix import Mixed
@@ -87,9 +87,7 @@ def planned(source: Source, query: Query, options: LoaderOptions, position: Posi
     share = position.reads
     by = options.batch_size
     if isinstance(by, (ByLength, ByTokens)):
-        wish = options.wanted.wishes.get(by.column)
-        width = wish.max_length if isinstance(wish, Pad) else None
-        bucketed = Bucketed(by, options.shuffle, position.seed or 0, options.drop_last, width)
+        bucketed = Bucketed(by, options.shuffle, position.seed or 0, options.drop_last, query)
         # Rows are sorted by the lengths of the texts that may become codes.
         data = source.read(query.uncoded([by.column]))
         stream = bucketed.reader(data, share.world, options.uneven)

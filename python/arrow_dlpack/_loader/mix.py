@@ -26,6 +26,7 @@ from .schema import (
     Part,
     Query,
     Run,
+    check_codes,
     common,
     decoded_type,
     features_of,
@@ -481,12 +482,14 @@ class Mixed(Source):
                 raise ValueError(
                     f"{self._called[of]} has {lacking} rows fewer than its row groups claim"
                 )
-            rows = pa.array(range(start, stop), pa.float64())
-            due.append(pc.divide(pc.add(rows, 0.5), self._turns.weights[of]))
+            turns = pa.array(range(start, stop), pa.float64())
+            due.append(pc.divide(pc.add(turns, 0.5), self._turns.weights[of]))
+        rows = pa.concat_tables(tables)
+        check_codes(rows, held[0].query)
         # The sort is stable, and so rows that are due at once stay in the order of the sources.
         order = pc.sort_indices(pa.concat_arrays(due))
         # Which takes all types, and dictionaries of other words.
-        return pa.record_batch(_core._take(pa.concat_tables(tables), order))
+        return pa.record_batch(_core._take(rows, order))
 
 
 @dataclass(frozen=True)

@@ -545,7 +545,7 @@ def _lacks(level: Any, name: str) -> bool:
     head = _head(name, known)
     if head == name or head not in known:
         return head not in known
-    types, inner = import_module("pyarrow").types, _stored(level.field(known.index(head)).type)
+    types, inner = import_module("pyarrow").types, stored(level.field(known.index(head)).type)
     if not types.is_struct(inner):
         return not types.is_null(inner)
     return _lacks(inner, name.removeprefix(head + "."))
@@ -577,7 +577,7 @@ def path_of(name: str, schema: Any) -> tuple[Any, list[int]]:
         is_nullable |= field.nullable
         if head == rest:
             return field.with_name(name).with_nullable(is_nullable), path
-        level, rest = _stored(field.type), rest.removeprefix(head + ".")
+        level, rest = stored(field.type), rest.removeprefix(head + ".")
         if pa.types.is_null(level):
             # Of one type with any struct: all of its fields are nulls.
             return field.with_name(name), path
@@ -585,10 +585,10 @@ def path_of(name: str, schema: Any) -> tuple[Any, list[int]]:
             raise KeyError(f'no column "{name}": "{head}" is no struct, but {field.type}')
 
 
-def _stored(kind: Any) -> Any:
+def stored(kind: Any) -> Any:
     """What a type is stored as, whose fields are those of pandas's intervals, for one."""
     is_extension = isinstance(kind, import_module("pyarrow").BaseExtensionType)
-    return _stored(kind.storage_type) if is_extension else kind
+    return stored(kind.storage_type) if is_extension else kind
 
 
 def _width(level: Any) -> int:
@@ -607,7 +607,7 @@ def _values(batch: Any, path: Sequence[int]) -> Any:
 def field_of(structs: Any, at: int) -> Any:
     """A field of structs, which is null where its struct is."""
     pa, pc = import_module("pyarrow"), import_module("pyarrow.compute")
-    kind = _stored(structs.type.field(at).type)
+    kind = stored(structs.type.field(at).type)
     has_validity = not (pa.types.is_union(kind) or pa.types.is_run_end_encoded(kind))
     if has_validity:
         return pc.struct_field(structs, [at])

@@ -27,6 +27,7 @@ from .readers import (
     made_anew,
     path_of,
     reader_of,
+    stored,
     without_view,
 )
 
@@ -788,6 +789,29 @@ def fitted(batch: Any, schema: Any, query: Query = ALL) -> Any:
             kind = next(kind for kind in kinds if isinstance(error, kind))
             raise kind(f'column "{own.name}": {error}') from error
     return type(batch).from_arrays(columns, schema=schema)
+
+
+def check_codes(rows: Any, query: Query) -> None:
+    """Refuses codes of different dictionaries of nested values: these are not compared, and one
+    value would have several codes where the rows of a table are put together.
+    """
+    types = import_module("pyarrow").types
+    for at, own in enumerate(rows.schema) if query.physical else ():
+        kind = own.type
+        while types.is_fixed_size_list(kind):
+            kind = kind.value_type
+        is_other = isinstance(query.wishes.get(own.name), (AsArrow, Categories))
+        if is_other or not types.is_dictionary(kind) or not stored(kind.value_type).num_fields:
+            continue
+        chunks = list(filter(len, rows.column(at).chunks))
+        while chunks and types.is_fixed_size_list(chunks[0].type):
+            chunks = [chunk.values for chunk in chunks]
+        if any(not chunks[0].dictionary.equals(chunk.dictionary) for chunk in chunks):
+            raise BufferError(
+                f'column "{own.name}" has different dictionaries of {kind.value_type}, which are '
+                "not compared: hand it on as Arrow data with AsArrow(), or make one dictionary for "
+                "all rows"
+            )
 
 
 def _cast(column: Any, kind: Any, wished: str | None) -> Any:
