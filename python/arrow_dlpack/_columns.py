@@ -8,8 +8,8 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from ._arrow_types import is_list
 from ._core import Array, Tensor, to_tensor
+from ._frames import listed, refuse_deep
 from ._frameworks import mapped, taker
-from ._items import refuse_deep
 
 if TYPE_CHECKING:
     from .udf import Input, TensorUdf
@@ -125,8 +125,10 @@ def one_array(column: Any) -> Any:
     if not isinstance(column, pa.ChunkedArray):
         # Which refuses what pyarrow misreads, such as objects of polars.
         is_arrow = hasattr(column, "__arrow_c_stream__") or hasattr(column, "__arrow_c_array__")
-        refuse_deep(column)
-        return pa.array(Array(column) if is_arrow else column)
+        if is_arrow:
+            return pa.array(Array(column))
+        refuse_deep(column := listed(column))
+        return pa.array(column)
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 

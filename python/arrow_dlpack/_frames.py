@@ -1,8 +1,10 @@
 """Frames of pandas: their numbers, their names, and columns that need not be convertible."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+from . import _core
 
 #: pyarrow's conversion of more values than this costs less than what it saves.
 _FEW_VALUES = 100_000
@@ -13,6 +15,52 @@ def class_of(module: str, name: str) -> Any:
     that another thread is importing.
     """
     return getattr(sys.modules.get(module), name, ())
+
+
+def refuse_deep(data: Any) -> None:
+    """Fails for lists of Python's that are nested too deep, as those that hold themselves are, in
+    what pandas or pyarrow makes Arrow data of: pyarrow follows them until the process ends.
+    """
+    for values in _objects(data):
+        _core._refuse_deep(values)
+
+
+def listed(column: Any) -> Any:
+    """A list of the items of what makes them when it is asked, so that pyarrow reads those that
+    `refuse_deep` has seen; others as they are.
+    """
+    is_kept = isinstance(column, (bytes, dict, frozenset, list, set, str, tuple))
+    if is_kept or any(hasattr(column, name) for name in ("__array__", "__arrow_array__")):
+        return column
+    is_several = isinstance(column, Iterable) or hasattr(column, "__getitem__")
+    return list(column) if is_several else column
+
+
+def _objects(data: Any) -> Iterator[Any]:
+    """The values that are Python's objects, of a dict of columns those of each."""
+    if isinstance(data, dict):
+        for column in data.values():
+            yield from _objects(column)
+    elif is_pandas_frame(data):
+        for at, dtype in enumerate(data.dtypes):
+            if dtype.kind == "O":  # or another type of pandas'
+                yield from _objects(data.iloc[:, at])
+        yield from _objects(data.index)
+    elif not _is_pandas_column(data):
+        yield data
+    elif hasattr(data, "levels"):  # of a MultiIndex
+        for level in data.levels:
+            yield from _objects(level)
+    elif hasattr(data.dtype, "categories"):
+        yield from _objects(data.dtype.categories)
+    elif str(data.dtype) == "object":
+        yield data.to_numpy()
+
+
+def stream_of(frame: Any, requested_schema: Any = None) -> Any:
+    """What ``__arrow_c_stream__`` of a frame or a series of pandas returns."""
+    refuse_deep(frame)
+    return frame.__arrow_c_stream__(requested_schema)
 
 
 def numbers(frame: Any, names: Sequence[str] | None, takes_nan: bool) -> Any:
@@ -96,7 +144,7 @@ def _as_frame(values: Any) -> Any:
 def converts(frame: Any) -> bool:
     """Whether pyarrow converts all columns of the frame."""
     try:
-        frame.__arrow_c_stream__()
+        stream_of(frame)
     except (ArithmeticError, NotImplementedError, TypeError, ValueError):
         return False
     return True
@@ -117,7 +165,7 @@ def explained(data: Any, error: Exception) -> Exception:
     ways = []
     for at, (name, column) in enumerate(columns + levels):
         try:
-            _as_frame(column).__arrow_c_stream__()
+            stream_of(_as_frame(column))
         except OverflowError:
             pass
         except (ArithmeticError, NotImplementedError, TypeError, ValueError):
@@ -189,6 +237,12 @@ def _way_out(column: Any) -> str:
 
 def _is_pandas_series(data: Any) -> bool:
     return isinstance(data, class_of("pandas", "Series"))
+
+
+def _is_pandas_column(data: Any) -> bool:
+    arrays = class_of("pandas.api.extensions", "ExtensionArray")
+    index = class_of("pandas", "Index")
+    return _is_pandas_series(data) or isinstance(data, (index, arrays))
 
 
 def is_pandas_frame(data: Any) -> bool:

@@ -1,9 +1,8 @@
-"""The items of an argument, whatever length it claims, and how deep they are nested."""
+"""The items of an argument, whatever length it claims."""
 
-import sys
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -19,33 +18,3 @@ def items_of(argument: str, several: Iterable[T]) -> list[T]:
     if len(found) > MOST:
         raise ValueError(f"{argument} has more than {MOST} items, of a {type(several).__name__}")
     return found
-
-
-#: As many levels as a type of ours may have.
-_LEVELS = 64
-
-
-def refuse_deep(values: Any) -> None:
-    """Fails for lists and dicts of Python's that are nested too deep, as those that hold themselves
-    are: pyarrow follows them until the process ends.
-    """
-    kinds = (list, tuple, dict, set, frozenset, getattr(sys.modules.get("numpy"), "ndarray", ()))
-
-    def nested(items: Iterable[Any]) -> dict[int, Any]:
-        """Those that have items, each once: a list may hold another one many times."""
-        return {id(item): item for item in items if isinstance(item, kinds)}
-
-    level = nested([values])
-    for _ in range(_LEVELS + 1):
-        level = nested(item for one in level.values() for item in _within(one))
-        if not level:
-            return
-    raise ValueError(f"lists are nested more than {_LEVELS} levels deep, or hold themselves")
-
-
-def _within(several: Any) -> Iterable[Any]:
-    if isinstance(several, dict):
-        return several.values()
-    if isinstance(several, (list, tuple, set, frozenset)):
-        return several
-    return several.flat if several.dtype == object else ()

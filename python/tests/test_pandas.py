@@ -1,6 +1,7 @@
 """What users of pandas do before they train: the index that comes of it is no feature."""
 
 import json
+from collections import deque
 
 import duckdb
 import numpy as np
@@ -19,8 +20,11 @@ from arrow_dlpack import (
     Loader,
     Mix,
     UnsupportedError,
+    _core,
     explain,
     iter_batches,
+    ragged,
+    record_batch,
     to_tensor,
     to_tensor_dict,
 )
@@ -546,3 +550,61 @@ def test_the_matrix_of_a_frame_is_never_its_memory():
 def test_large_integers_beside_floats_are_not_rounded_first():
     frame = pd.DataFrame({"a": [2**53 + 1], "b": [1.0]})
     assert memoryview(to_tensor(frame, dtype="int64")).tolist() == [[2**53 + 1, 1]]
+
+
+def held():
+    own = []
+    own.append(own)
+    return own
+
+
+def deep():
+    own = []
+    for _ in range(200_000):
+        own = [own]
+    return own
+
+
+@pytest.mark.parametrize("made", [held, deep])
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda own: own,
+        lambda own: (own,),
+        lambda own: {"a": own},
+        lambda own: np.array([[own, 1], 2], object),
+    ],
+    ids=["list", "tuple", "dict", "array"],
+)
+def test_objects_that_are_nested_without_an_end_are_refused(form, made):
+    """pyarrow, to which pandas hands them, follows them until the process ends."""
+    frame = pd.DataFrame({"x": [1], "y": pd.Series([form(made())])})
+    column, of_index = frame["y"], frame.set_index("y")
+    refused = [
+        lambda: Array(frame),
+        lambda: Array(column),
+        lambda: ragged(column),
+        lambda: explain(frame),
+        lambda: to_tensor(of_index, columns=["x", "y"]),
+        lambda: list(Loader(frame)),
+        lambda: list(Loader(iter([{"y": column}]))),
+        lambda: list(Loader(iter([{"y": deque([column[0]])}]))),
+        lambda: record_batch({"y": column}),
+    ]
+    for call in refused:
+        with pytest.raises(ValueError, match="levels deep, or hold themselves"):
+            call()
+    for source in frame, of_index:
+        assert to_tensor_dict(source, columns=["x"])["x"].tolist() == [1]
+        for some in source, [source], iter([source]), Mix([(source, 1)]):
+            (batch,) = Loader(some, columns=["x"], filter=pc.field("x") == 1)
+            assert batch["x"].tolist() == [1]
+
+
+def test_a_list_that_many_lists_hold_is_followed_once():
+    one = [1, 2]
+    for _ in range(60):  # two to the power of sixty lists, if each were followed
+        one = [one, one]
+    _core._refuse_deep(one)
+    with pytest.raises(ValueError, match="more than 64 levels deep"):
+        _core._refuse_deep([[[[[[one]]]]]])

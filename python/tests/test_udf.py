@@ -4,10 +4,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 
 import duckdb
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -613,7 +615,16 @@ def test_columns_that_hold_themselves_are_refused():
     own, objects = [], np.empty(1, object)
     own.append(own)
     objects[0] = objects
-    for column in (own, (own,), [{"a": own}], objects):
+    others = iter([own]), map(list, [[own]]), deque([own]), {"a": own}.values(), pd.Series([own])
+    for column in (
+        own,
+        (own,),
+        [{"a": own}],
+        objects,
+        *others,
+        pd.Index([own], object),
+        pd.Series([own]).array,
+    ):
         with pytest.raises(ValueError, match='"x" must be a column: .* or hold themselves'):
             udf(column)
     assert udf([1.5, 2.5]).to_pylist() == udf(np.array([1.5, 2.5], object)).to_pylist()

@@ -140,6 +140,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<batches::categories::PyCategories>()?;
     module.add_function(wrap_pyfunction!(batches::categories::_categories, module)?)?;
     module.add_class::<read_once::Reading>()?;
+    module.add_function(wrap_pyfunction!(args::_refuse_deep, module)?)?;
     module.add_function(wrap_pyfunction!(read_once::_is_read_once, module)?)?;
     module.add_function(wrap_pyfunction!(arrow::recorded_stream::_recorded_stream, module)?)?;
     module.add("_BusyError", module.py().get_type::<batches::BusyError>())?;

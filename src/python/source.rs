@@ -117,7 +117,7 @@ fn refuse_objects(object: &Bound<'_, PyAny>, field: &Field) -> PyResult<()> {
         _ if is_suspect(field) => vec![field.name()],
         _ => return Ok(()),
     };
-    if suspect.is_empty() || !is_of_polars(object)? {
+    if suspect.is_empty() || !is_of(object, "polars")? {
         return Ok(());
     }
     let py = object.py();
@@ -137,12 +137,12 @@ fn refuse_objects(object: &Bound<'_, PyAny>, field: &Field) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether the object's class is polars' own, or derives from one that is.
-fn is_of_polars(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// Whether the object's class is a library's own, or derives from one that is.
+fn is_of(object: &Bound<'_, PyAny>, library: &str) -> PyResult<bool> {
     let module = intern!(object.py(), "__module__");
     for class in object.get_type().mro() {
         let name = class.getattr(module)?;
-        if name.extract::<&str>().is_ok_and(|name| name.split('.').next() == Some("polars")) {
+        if name.extract::<&str>().is_ok_and(|name| name.split('.').next() == Some(library)) {
             return Ok(true);
         }
     }
@@ -217,11 +217,12 @@ fn call_for_stream(
     method: &Bound<'_, PyAny>,
     wanted: Option<&[String]>,
 ) -> PyResult<ArrowArrayStream> {
-    let answer = match (call_method(object, method), wanted) {
+    let answer = refuse_deep(object).and_then(|()| call_method(object, method));
+    let answer = match (answer, wanted) {
         // pandas converts all columns that it has, and fails for one that Arrow has no type for.
         (Err(error), Some(wanted)) => match narrowed(object, wanted)? {
-            Some(frame) => frame
-                .call_method0(intern!(object.py(), "__arrow_c_stream__"))
+            Some(frame) => refuse_deep(&frame)
+                .and_then(|()| frame.call_method0(intern!(object.py(), "__arrow_c_stream__")))
                 .map_err(|error| explained(&frame, error))?,
             None => return Err(error),
         },
@@ -235,6 +236,19 @@ fn call_for_stream(
         ))
     })?;
     moved(&capsule)
+}
+
+/// Refuses objects of pandas' that hold lists which pyarrow, of which pandas makes Arrow data, follows until the process ends.
+fn refuse_deep(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    static REFUSE_DEEP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+    if !is_of(object, "pandas")? {
+        return Ok(());
+    }
+    match of_frames(object.py(), &REFUSE_DEEP, "refuse_deep")? {
+        Some(function) => function.call1((object,)).map(drop),
+        None => Ok(()),
+    }
 }
 
 /// A frame of pandas without the columns that are not wanted; `None` of anything else.

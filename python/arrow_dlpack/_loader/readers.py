@@ -9,8 +9,16 @@ from typing import Any
 
 from .. import _core
 from .._arrow_types import has_offsets, is_list_view
-from .._frames import class_of, explained, frame_names, is_pandas_frame, narrowed
-from .._items import refuse_deep
+from .._frames import (
+    class_of,
+    explained,
+    frame_names,
+    is_pandas_frame,
+    listed,
+    narrowed,
+    refuse_deep,
+    stream_of,
+)
 from .known import library_of
 
 
@@ -46,6 +54,8 @@ def reader_of(data: Any) -> Any:
         return Made(data.schema, iter((data,)))
     if _is_polars_frame(data):
         data = _for_pyarrow(data)
+    if isinstance(data, dict):
+        data = {name: listed(column) for name, column in data.items()}
     refuse_deep(data)
     try:
         if hasattr(data, "__arrow_c_stream__"):
@@ -191,7 +201,7 @@ class _Narrowed:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         try:
-            return self._frame.__arrow_c_stream__(requested_schema)
+            return stream_of(self._frame, requested_schema)
         except (ArithmeticError, NotImplementedError, TypeError, ValueError):
             pa, known = import_module("pyarrow"), list(chain(*frame_names(self._frame)))
             needed = heads(self._columns, lambda: known) or []
@@ -202,7 +212,7 @@ class _Narrowed:
             if some is None:
                 raise
             try:
-                return some.__arrow_c_stream__(requested_schema)
+                return stream_of(some, requested_schema)
             except (NotImplementedError, OverflowError, TypeError, ValueError) as error:
                 raise explained(some, error) from error
 
