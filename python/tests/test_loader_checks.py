@@ -360,6 +360,23 @@ def test_nulls_that_are_nan_make_floats_of_integers_as_shown():
     assert repr(Loader(table, columns=["x"], label="i", nulls="nan")).endswith("label i: int8>")
 
 
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([pa.array([1], "int8"), pa.array([0.5])], "double"),
+        ([pa.nulls(1), pa.array([1])], "int64"),
+        ([pa.array([1]).dictionary_encode(), pa.array([2])], "int64"),
+        ([pa.array([[]], pa.list_(pa.null())), pa.array([[1]])], "list<item: int64> -> Ragged"),
+    ],
+    ids=["numbers", "nulls", "dictionaries", "lists"],
+)
+def test_a_column_of_several_sources_has_the_type_of_all(values, shown):
+    parts = [pa.table({"x": column}) for column in values]
+    mix = Mix([(part, 1) for part in parts])
+    for said in repr(mix), *(repr(Loader(source, columns=["x"])) for source in (parts, mix)):
+        assert said.endswith(f"\n  x: {shown}>")
+
+
 def test_a_mix_says_its_columns_where_no_file_is_read_for_it(tmp_path):
     tables = [TABLE, pl.from_arrow(TABLE), TABLE.to_pandas(), [TABLE, TABLE], ds.dataset(TABLE)]
     tables += [TABLE.to_reader(), *ds.dataset(TABLE).get_fragments()]

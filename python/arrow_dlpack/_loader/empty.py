@@ -11,7 +11,7 @@ from .._frames import converts, is_pandas_frame
 from .kinds import is_path
 from .known import is_in_memory, known_schema, library_of
 from .readers import is_column, objects_of, reader_of, table_of
-from .schema import with_types
+from .schema import alike, merged_of, with_types
 
 
 def emptied(data: Any) -> Any:
@@ -92,29 +92,42 @@ def _is_null(field: Any) -> bool:
 
 def schema_of(empty: Any) -> Any:
     """That of a source without rows, of several sources the first one's."""
-    empty = _first_of(empty)
+    empty = _parts_of(empty)[0]
     known = getattr(empty, "schema", None)
     return known if isinstance(known, import_module("pyarrow").Schema) else reader_of(empty).schema
 
 
 def shown_schema_of(empty: Any) -> Any:
-    """The same, but that Python's objects of polars are none of the types that Arrow has."""
+    """The same, with the type of all sources where a column has one, but that Python's objects of
+    polars are none of the types that Arrow has.
+    """
+    schemas = list(map(_shown_schema_of, _parts_of(empty)))
+    kinds = {}
+    for own in schemas[0]:
+        known = [of.field(own.name).type for of in schemas if of.names.count(own.name) == 1]
+        kind = merged_of(known)[0] if known else None
+        # Widths of texts and lists say nothing of the tensors.
+        is_coded = import_module("pyarrow").types.is_dictionary(own.type)
+        if kind is not None and (is_coded or not alike(own.type).equals(alike(kind))):
+            kinds[own.name] = kind
+    return with_types(schemas[0], kinds)
+
+
+def _shown_schema_of(empty: Any) -> Any:
     pa = import_module("pyarrow")
-    objects = dict.fromkeys(objects_of(_first_of(empty)), pa.opaque(pa.null(), "object", "polars"))
+    objects = dict.fromkeys(objects_of(empty), pa.opaque(pa.null(), "object", "polars"))
     return with_types(schema_of(empty), objects)
 
 
-def _first_of(empty: Any) -> Any:
-    while isinstance(empty, list):
-        empty = empty[0]
-    return empty
+def _parts_of(empty: Any) -> list[Any]:
+    if not isinstance(empty, list):
+        return [empty]
+    return [part for one in empty for part in _parts_of(one)]
 
 
 def schemas_of(empty: Any) -> list[Any]:
     """Those of sources without rows."""
-    if not isinstance(empty, list):
-        return [schema_of(empty)]
-    return [schema for one in empty for schema in schemas_of(one)]
+    return list(map(schema_of, _parts_of(empty)))
 
 
 def dataset_of(schema: Any) -> Any:
