@@ -225,3 +225,24 @@ for order in [{{}}, {{"shuffle": 100}}] * 100:
     assert next(iter(Loader({made[source]}, batch_size=32, columns=["x"], **order)))
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("rest", [None, b"x", b"\0" * 8])
+def test_what_follows_the_end_of_a_stream_is_not_left_out(tmp_path, rest):
+    """pyarrow reads the first stream alone."""
+    path = written(tmp_path / "a.arrows")
+    whole = path.read_bytes()
+    path.write_bytes(whole + (whole if rest is None else rest))
+    fsspec.filesystem("memory").pipe("/behind/a.arrows", path.read_bytes())
+    loader = Loader(path, columns=["x"], batch_size=4)
+    for read in (
+        lambda: list(loader),
+        lambda: len(loader),
+        lambda: list(Loader([str(path), str(path)], columns=["x"], shuffle=4, batch_size=2)),
+        lambda: list(Loader("memory://behind/a.arrows", columns=["x"])),
+    ):
+        with pytest.raises(ValueError, match=r"a\.arrows has more behind the end of its stream"):
+            read()
+    # The rows of the first stream come before the error.
+    batches = iter(loader)
+    assert [next(batches)["x"].tolist() for _ in range(2)] == [[0, 1, 2, 3], [4, 5, 6, 7]]

@@ -68,13 +68,24 @@ class IpcFile:
             raise ValueError(unread(self.path))
         if not begin.startswith(IPC_FILE):
             try:
-                return pa.ipc.open_stream(file)
+                stream = pa.ipc.open_stream(file)
             except NotImplementedError as error:
                 told = of_no_type(self.path, error, "read_ipc_stream")
                 raise type(error)(told) from error
+            batches = self._of_stream(stream, file)
+            return pa.RecordBatchReader.from_batches(stream.schema, batches)
         whole = pa.ipc.open_file(file)
         batches = (whole.get_batch(at) for at in range(whole.num_record_batches))
         return pa.RecordBatchReader.from_batches(whole.schema, batches)
+
+    def _of_stream(self, stream: Any, file: Any) -> Iterator[Any]:
+        yield from stream
+        if file.read(1):
+            raise ValueError(
+                f"{self.path} has more behind the end of its stream, such as a second stream, "
+                "whose rows pyarrow does not read: write all batches by one "
+                "pyarrow.ipc.new_stream(path, schema)"
+            )
 
     def _batches(self, reader: Any, schema: Any) -> Iterator[Any]:
         pa = import_module("pyarrow")
