@@ -4,17 +4,19 @@ import datetime
 import decimal
 import math
 import os
+import pickle
 import re
 import subprocess
 import sys
 import uuid
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import Categories, Loader, Mix
+from arrow_dlpack import Categories, Encoder, Loader, Mix
 
 OTHER_NAN = np.frombuffer(b"\x01\0\0\0\0\0\xf8\xff")[0]
 DAY, NOON = datetime.date(2020, 5, 1), datetime.datetime(2020, 5, 1, 12)
@@ -84,6 +86,52 @@ def test_values_of_any_type_have_the_codes_of_their_words(name):
     assert codes_of(column, words[1:], unknown=5) == [5, 0, -9, 5]
 
 
+@pytest.mark.parametrize("unit", ["D", "h", "s", "ms", "us", "ns"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *map(pa.timestamp, ["s", "ms", "us", "ns"]),
+        *map(pa.duration, ["s", "ms", "us", "ns"]),
+        pa.date32(),
+        pa.date64(),
+    ],
+    ids=str,
+)
+def test_times_of_numpy_in_any_unit_are_words(unit, kind):
+    own = "m8" if pa.types.is_duration(kind) else "M8"
+    times = np.array([3, 1, 2], f"{own}[D]").astype(f"{own}[{unit}]")
+    values = times.astype(f"{own}[us]").tolist()
+    if pa.types.is_date(kind):
+        values = [value.date() for value in values]
+    column = pa.array([*values, None, values[0]]).cast(kind)
+    for form in column, column.dictionary_encode():
+        assert codes_of(form, times[:2], unknown=5) == [0, 1, 5, -9, 0]
+    loader = Loader(pa.table({"w": column}), columns={"w": Categories(times)}, nulls=-9)
+    assert list(loader.categories["w"]) == list(times)
+    encoder = Encoder.from_json(loader.encoder().to_json())
+    assert list(encoder.categories["w"]) == values
+    for of in loader.encoder(), encoder, pickle.loads(pickle.dumps(loader)).encoder():
+        assert of({"w": column})["w"].tolist() == [0, 1, 2, -9, 0]
+    again = Loader(pa.table({"w": column}), columns={"w": Categories(loader.categories["w"])})
+    assert again.categories == loader.categories
+
+
+def test_nanoseconds_of_numpy_stay_what_they_are_in_an_encoder():
+    """Also where a column of nulls has no type that would make them words of Python's."""
+    words = [np.datetime64("2020-05-01", "ns"), np.timedelta64(5, "ns")]
+    wishes = {"w": Categories(words, nulls=-1)}
+    encoder = Encoder(columns=wishes).fit(pa.table({"w": pa.nulls(1)}))
+    read = Encoder.from_json(encoder.to_json()).categories["w"]
+    assert read == (datetime.datetime(2020, 5, 1), pd.Timedelta(nanoseconds=5))
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "ns"])
+def test_times_of_numpy_that_are_none_are_no_words(unit):
+    for none in np.datetime64("NaT", unit), np.timedelta64("NaT", unit):
+        with pytest.raises(ValueError, match="a null is no word: nulls= says"):
+            Categories([none])
+
+
 @pytest.mark.parametrize(
     ("word", "kind"),
     [
@@ -107,6 +155,15 @@ def test_values_of_any_type_have_the_codes_of_their_words(name):
         (NOON, ZONED),
         (NOON.replace(tzinfo=UTC), pa.timestamp("us")),
         ((1, 2), pa.list_(pa.int64())),
+        (np.datetime64("2020-05-01T12", "h"), pa.date32()),
+        (np.datetime64("2020-05-01T12:00:00.5", "ms"), pa.timestamp("s")),
+        (np.datetime64("3000-01-01"), pa.timestamp("ns")),
+        (np.datetime64("20000-01-01"), pa.date64()),
+        (np.datetime64("2020-05-01T12", "us"), ZONED),
+        (np.timedelta64(1500, "ms"), pa.duration("s")),
+        (np.timedelta64(1, "M"), pa.duration("s")),
+        (np.timedelta64(1, "s"), pa.timestamp("s")),
+        (np.timedelta64(1, "ns"), pa.int64()),
     ],
     ids=str,
 )

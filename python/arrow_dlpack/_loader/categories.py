@@ -12,7 +12,7 @@ from uuid import UUID
 
 from .. import _core
 from .._arrow_types import is_binary, is_text
-from .columns import Categories, canonical_word, fills_nulls
+from .columns import Categories, canonical_word, fills_nulls, is_time_of_numpy
 from .finite import has_infinite
 from .readers import Made, cast, decoded, reader_of, without_view
 from .schema import (
@@ -354,10 +354,14 @@ def _no_word(name: str, kind: Any, word: Any, value: Any = None) -> ValueError:
 
 
 def _of_kind(word: Any, kind: Any) -> Any:
-    """The word as pyarrow takes it for this type: it makes no decimals of floats, nor back."""
+    """The word as pyarrow takes it for this type: it makes no decimals of floats, nor back, and
+    takes NumPy's times in the unit of the type alone.
+    """
     types = import_module("pyarrow").types
     if isinstance(word, UUID):
         return word.bytes
+    if is_time_of_numpy(word):
+        return _in_unit(word, kind)
     if isinstance(word, bool) and not types.is_boolean(kind):
         raise TypeError("pyarrow takes True for 1 where the type is a float")
     if isinstance(word, float) and types.is_decimal(kind):
@@ -366,6 +370,31 @@ def _of_kind(word: Any, kind: Any) -> Any:
         number = import_module("pyarrow").scalar(float(word), kind).as_py()
         return number if number == word else word
     return word
+
+
+def _in_unit(word: Any, kind: Any) -> Any:
+    """A time of NumPy's in the unit of this type, in which it is the same time.
+
+    An error for a type of other values: pyarrow would take nanoseconds for integers.
+    """
+    types = import_module("pyarrow").types
+    if types.is_duration(kind):
+        dtype = f"m8[{kind.unit}]"
+    elif types.is_timestamp(kind) and kind.tz is None:
+        dtype = f"M8[{kind.unit}]"
+    elif types.is_date(kind):
+        dtype = "M8[D]"
+    else:
+        raise TypeError(f"NumPy's times are no values of {kind}")
+    # By this rule months are no days, and a number without a unit is no time.
+    own = word.astype(dtype, casting="same_kind")
+    # NumPy compares in the finer unit, in which both might overflow.
+    if own.astype(word.dtype, casting="same_kind") != word:
+        raise ValueError(f"the word is no whole number of {dtype}")
+    # Beyond the years that Python has, the item is a number, which a date of 64 bits has in ms.
+    if types.is_date(kind) and isinstance(own := own.item(), int):
+        raise OverflowError(f"Python has no date {word}")
+    return own
 
 
 def _fits(word: Any, kind: Any) -> bool:
@@ -385,7 +414,9 @@ def _changed(words: Sequence[Any], held: Any) -> tuple[Any, Any] | None:
         return None
     try:
         pairs = zip(words, map(canonical_word, held.to_pylist()), strict=True)
-        return next((pair for pair in pairs if pair[1] is None or pair[0] != pair[1]), None)
+        # `_in_unit` has compared NumPy's times, which equal Python's in some units alone.
+        others = (pair for pair in pairs if not is_time_of_numpy(pair[0]))
+        return next((pair for pair in others if pair[1] is None or pair[0] != pair[1]), None)
     except ValueError:  # nanoseconds, for which Python has no type
         return None
 

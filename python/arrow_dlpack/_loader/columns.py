@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any, Literal, TypeAlias
 
 from .. import _core
+from .._frames import class_of
 from .._items import items_of
 from ..typing import Dtype, Nulls
 
@@ -104,8 +105,8 @@ class Categories:
     words: in the order of their codes; None to read the column once before the first epoch, and to
     number its values in sorted order, NaN last. The same words give the same codes in all
     processes, and ``loader.categories`` has those that were read, for another loader. Both zeros
-    have one code, and so have all NaNs. Times with a zone are words of UTC. A word that the column
-    cannot hold is an error.
+    have one code, and so have all NaNs. Times with a zone are words of UTC, and those of NumPy may
+    have another unit than the column. A word that the column cannot hold is an error.
     unknown: the code of a value that is not among the words; None refuses it. It may be the code
     of a word that is there for them: ``Categories(["<unk>", "cat", "dog"], unknown=0)``.
     nulls: what becomes of nulls: a code, "mask", or "error" to refuse them. None: as in Loader,
@@ -207,6 +208,8 @@ def _word(word: Any) -> Any:
     word = word.as_py() if hasattr(word, "as_py") else word
     if type(word).__name__ in ("NAType", "NaTType"):  # nulls of pandas's
         return None
+    if is_time_of_numpy(word) and word != word:  # noqa: PLR0124
+        return None  # NaT
     if not isinstance(word, Hashable):
         raise TypeError(f"words must be texts, numbers or other single values, got {word!r}")
     return canonical_word(word)
@@ -221,6 +224,10 @@ def canonical_word(word: Any) -> Any:
     if has_zone and word.utcoffset() is not None:
         return word.astimezone(UTC)
     return math.nan if is_nan(word) else word
+
+
+def is_time_of_numpy(word: Any) -> bool:
+    return isinstance(word, (class_of("numpy", "datetime64"), class_of("numpy", "timedelta64")))
 
 
 def is_nan(word: Any) -> bool:

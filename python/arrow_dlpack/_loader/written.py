@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from uuid import UUID
 
 from .. import _core
-from .columns import AsArrow, Cast, Categories, Dense, Pad, Wish
+from .columns import AsArrow, Cast, Categories, Dense, Pad, Wish, is_time_of_numpy
 from .options import LoaderOptions
 
 #: The key that says what the text is, and the version of what follows.
@@ -168,6 +168,9 @@ def _to_json(value: Any) -> Any:
         if isinstance(value, kind):
             return {name: to_json(value)}
     own = value.item() if hasattr(value, "item") else value
+    if is_time_of_numpy(value) and isinstance(own, int):  # nanoseconds, which pandas has
+        pandas = import_module("pandas")
+        own = (pandas.Timedelta if value.dtype.kind == "m" else pandas.Timestamp)(value)
     if type(own) is not type(value):
         return _to_json(own)
     raise TypeError(f"{value!r} has no form in JSON")
