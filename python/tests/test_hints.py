@@ -5,6 +5,7 @@ import decimal
 import re
 import subprocess
 import sys
+import warnings
 from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 import system
 from arrow_dlpack import (
@@ -1305,3 +1307,29 @@ def test_what_a_loader_does_not_read_names_what_it_does():
     several = [datasets.Dataset.from_dict({"x": [1.0]})] * 2
     assert refusal(Loader, several).endswith("datasets.concatenate_datasets(x) is one dataset")
     assert len(next(iter(Loader(datasets.concatenate_datasets(several), batch_size=9)))["x"]) == 2
+
+
+def test_a_list_of_sources_that_are_no_tables_names_what_reads_them(tmp_path):
+    """Lazy queries are not asked for their columns, of which polars warns."""
+    table, frame = pa.table({"x": [1]}), pl.DataFrame({"x": [2]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    dataset = pytest.importorskip("datasets").Dataset.from_dict({"x": [3]})
+    others = [
+        [dataset, table],
+        [table, dataset],
+        [dataset, dataset.to_iterable_dataset()],
+        [frame.lazy(), table],
+        [pq.ParquetFile(tmp_path / "a.parquet"), pq.ParquetFile(tmp_path / "a.parquet")],
+    ]
+    for several in others:
+        assert refusal(Loader, several).endswith(
+            "Mix([(source, weight), ...]) reads sources of any kinds"
+        )
+        (batch,) = Loader(Mix([(source, 1) for source in several]), batch_size=9)
+        assert len(batch["x"]) == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        told = refusal(Loader, [frame.lazy()] * 2)
+    assert told.endswith("polars.concat(x) is one query")
+    (batch,) = Loader(pl.concat([frame.lazy()] * 2), batch_size=9)
+    assert len(batch["x"]) == 2

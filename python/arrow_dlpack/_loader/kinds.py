@@ -389,7 +389,7 @@ def source_of_one(data: Any) -> Source:
 def check(data: Any, who: str) -> None:
     """Refuses what is no source, before anyone reads it."""
     is_class = isinstance(data, type)
-    if any(tells(data) for tells, _ in TABLE) != is_class:
+    if _is_source(data) != is_class:
         return
     got = "None" if data is None else type(data).__name__
     got = f"the class {data.__name__}: pass an object of it" if is_class else got + _way_out(data)
@@ -401,7 +401,9 @@ def check(data: Any, who: str) -> None:
 
 def _way_out(data: Any) -> str:
     """How to make a source of it: what is known of batches, and of Arrow data in general."""
-    of_arrow = "" if _is_arrow(data) else _core._way_to_table(data) or ""
+    are_sources = isinstance(data, (list, tuple)) and data and all(map(_is_source, data))
+    # The columns of a lazy query, which are asked for a table, cost something.
+    of_arrow = "" if _is_arrow(data) or are_sources else _core._way_to_table(data) or ""
     pairs = [data] if isinstance(data, tuple) else data if isinstance(data, list) else []
     if pairs and all(map(_is_weighed, pairs)):
         return ": Mix(x) reads several sources, of (source, weight) pairs"
@@ -447,7 +449,15 @@ def _way_out_of_list(data: Sequence[Any], of_arrow: str) -> str:
             _is_one_path(other) or _is_arrow(other),
             "Mix([(source, weight), ...]) reads paths and tables together",
         ),
-        (hasattr(other, "with_format"), "datasets.concatenate_datasets(x) is one dataset"),
+        (
+            hasattr(other, "with_format") and all(type(one) is type(other) for one in data),
+            "datasets.concatenate_datasets(x) is one dataset",
+        ),
+        (
+            all(isinstance(one, class_of("polars", "LazyFrame")) for one in data),
+            "polars.concat(x) is one query",
+        ),
+        (all(map(_is_source, data)), "Mix([(source, weight), ...]) reads sources of any kinds"),
         (have_tables, "make a table of it, or leave it out"),
         (have_paths, "leave it out"),
         (bool(of_arrow), of_arrow),
@@ -468,7 +478,11 @@ def _is_told_path(value: Any) -> bool:
 
 def _is_weighed(pair: Any) -> bool:
     is_pair = isinstance(pair, tuple) and len(pair) == 2 and _is_weight(pair[1])
-    return is_pair and any(tells(pair[0]) for tells, _ in TABLE)
+    return is_pair and _is_source(pair[0])
+
+
+def _is_source(data: Any) -> bool:
+    return any(tells(data) for tells, _ in TABLE)
 
 
 def _is_weight(value: Any) -> bool:
