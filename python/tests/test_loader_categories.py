@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import Categories, Encoder, Loader, Mix
+from arrow_dlpack import AsArrow, Categories, Encoder, Loader, Mix
 
 OTHER_NAN = np.frombuffer(b"\x01\0\0\0\0\0\xf8\xff")[0]
 DAY, NOON = datetime.date(2020, 5, 1), datetime.datetime(2020, 5, 1, 12)
@@ -191,6 +191,38 @@ def test_a_column_without_single_values_is_named(words):
         (TypeError, ValueError), match=r'column "w" is struct<a: int64>, (and|which)'
     ):
         codes_of(column, words)
+
+
+INTERVALS = pd.arrays.IntervalArray.from_breaks([0, 1, 2])
+
+
+@pytest.mark.parametrize("column", [INTERVALS, pd.Categorical(INTERVALS)], ids=["plain", "cut"])
+def test_texts_of_intervals_are_the_way_out(column):
+    frame = pd.DataFrame({"w": column})
+    with pytest.raises(TypeError, match="Categories takes texts") as refused:
+        list(Loader(frame, columns={"w": Categories()}))
+    way_out = str(refused.value).rpartition(": Categories")[2].partition("of them: ")[2]
+    made = eval(way_out.removesuffix(" has texts of them"), {"frame": frame})
+    loader = Loader(made, columns={"w": Categories()})
+    assert loader.categories["w"] == ("(0, 1]", "(1, 2]")
+    assert [batch["w"].tolist() for batch in loader] == [[0, 1]]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
+        pa.array([[1, 2]]),
+        pa.array([{"a": 1}]),
+        pa.UnionArray.from_sparse(pa.array([0], "int8"), [pa.array([1])]),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_a_column_without_single_values_has_arrow_as_its_way_out(column):
+    with pytest.raises(TypeError, match=r"of them: AsArrow\(\) has its rows as they are"):
+        list(Loader(pa.table({"w": column}), columns={"w": Categories()}))
+    (batch,) = Loader(pa.table({"w": column}), columns={"w": AsArrow()})
+    assert pa.array(batch["w"]) == column
 
 
 def test_words_of_a_dictionary_that_no_row_has_are_not_missed():

@@ -20,6 +20,7 @@ from .schema import (
     Query,
     check_scanned,
     common,
+    decoded_type,
     differing,
     is_one_encoding,
     merged_of,
@@ -311,12 +312,14 @@ def _for_column(name: str, kind: Any) -> Iterator[None]:
     try:
         yield
     except (NotImplementedError, _core.UnsupportedError) as error:
-        has_way = import_module("pyarrow").types.is_run_end_encoded(kind)
+        way = "AsArrow() has its rows as they are"
+        if import_module("pyarrow").types.is_run_end_encoded(kind):
+            way = f"{decoded(name, kind)} has values that it takes"
+        elif getattr(decoded_type(kind), "extension_name", None) == "pandas.interval":
+            way = f'frame.astype({{"{name}": str}}) has texts of them'
         raise TypeError(
             f'column "{name}" is {kind}, and Categories takes texts, binaries, numbers, booleans, '
-            "decimals, dates, times, UUIDs, and dictionaries of them"
-            + f": {decoded(name, kind)} has values that it takes"
-            * has_way
+            f"decimals, dates, times, UUIDs, and dictionaries of them: {way}"
         ) from error
 
 
