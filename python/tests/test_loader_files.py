@@ -1,9 +1,11 @@
 """Files: keys of folders, footers, filters and NaN, views; and states of other data."""
 
 import datetime
+import glob
 import itertools
 import json
 import os
+import random
 import re
 from pathlib import Path
 
@@ -20,6 +22,7 @@ import pytest
 import system
 from arrow_dlpack import AsArrow, ByLength, Cast, Categories, Loader, Mix, iter_batches
 from arrow_dlpack._loader import datasets as _datasets
+from arrow_dlpack._loader.paths import found_files
 
 
 def rows(source, *names, **options):
@@ -935,6 +938,39 @@ def test_a_pattern_has_what_glob_has_whatever_lies_beside_it(tmp_path, monkeypat
     assert sorted(rows("**/*.parquet", "x")) == [(1,), (2,), (2,), (3,)]
     with pytest.raises(FileNotFoundError):
         rows("**/*.parquet/", "x")
+
+
+def test_a_pattern_has_each_file_of_glob_once_whatever_slashes_and_dots_are_in_it(
+    tmp_path, monkeypatch
+):
+    draw = random.Random(0)
+    monkeypatch.chdir(tmp_path)
+    for name in "x.parquet", "a/x.parquet", "a/b/x.parquet", "a/b/k=1/q", "b/b/a/y.parquet":
+        (tmp_path / "a" / name).parent.mkdir(parents=True, exist_ok=True)
+        for folder in "", "a":
+            (tmp_path / folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / folder / name).touch()
+    told = ["**", "*", "a", "?", "[ab]", "k=*", "*.parquet", "x.parquet", "q", ".", ""]
+    for _ in range(1000):
+        parts = "/".join(draw.choices(told, k=draw.randrange(1, 6))).lstrip("/")
+        pattern = draw.choice(["", "./", ".//", f"{tmp_path}//"]) + parts
+        if not glob.has_magic(pattern):
+            continue
+        wanted = set()
+        for match in glob.glob(pattern, recursive=True):
+            below = Path(match).rglob("*") if os.path.isdir(match) else [Path(match)]
+            wanted |= {os.path.realpath(one) for one in below if os.path.isfile(one)}
+            wanted -= set() if os.path.exists(match) else {os.path.realpath(match)}
+        try:
+            found = [path for path, _ in found_files([pattern], [pattern], None)]
+        except FileNotFoundError:
+            found = []
+        assert sorted(map(os.path.realpath, found)) == sorted(wanted), pattern
+    (tmp_path / "k=5").mkdir()
+    parquet(pa.table({"x": [1]}), tmp_path / "k=5" / "k=6" / "c")
+    assert rows("k=5//k=6/.//**/*.parquet", "x") == [(1,)]
+    with pytest.raises(KeyError, match="the key of a folder, which counts only"):
+        rows("k=5//k=6/.//**/*.parquet", "k")
 
 
 @pytest.mark.parametrize(

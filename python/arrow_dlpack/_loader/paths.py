@@ -61,11 +61,12 @@ def found_files(
             own = _files_of(place, name, system) if kind == "directory" else [place]
             found += [(path, _keys(path, place) if path != place else {}) for path in own]
             continue
-        base = _before_wildcard(place)
-        told = place.split("/")
+        pattern = _plain(place) if system is None else place
+        base = _before_wildcard(pattern)
+        told = pattern.split("/")
         matches = sorted(
             match
-            for match in (_glob(place) if system is None else system.glob(place))
+            for match in (_glob(pattern) if system is None else system.glob(pattern))
             if not any(_is_hidden(part) and not _is_told(part, told) for part in match.split("/"))
         )
         if not matches:
@@ -87,8 +88,19 @@ def found_files(
     return _typed(found)
 
 
+def _plain(pattern: str) -> str:
+    """The pattern with one slash between its parts, and "." at most as its first part: each file
+    then has one name, whose beginning is that of the pattern.
+    """
+    told = pattern.split("/")
+    parts = [part for part in told if part not in ("", ".")]
+    # "**/" leaves out where it begins, and "./**/" does not.
+    begin = "/" if pattern.startswith("/") else "./" if "." in told else ""
+    return begin + "/".join(parts) + ("/" if told[-1] in ("", ".") else "")
+
+
 def _glob(pattern: str) -> Iterator[str]:
-    """The local files and folders of a pattern.
+    """The local files and folders of a pattern, which is plain.
 
     glob follows a link to a folder above forty times below "**", and two of them for ever.
     """
@@ -105,7 +117,9 @@ def _glob(pattern: str) -> Iterator[str]:
                 yield from _glob(os.path.join(escape(folder), rest))
             else:
                 yield from [folder] if folder else []
-                yield from (os.path.join(folder, file) for file in files)
+                # With a slash at its end it is of folders.
+                found = () if pattern.endswith("/") else files
+                yield from (os.path.join(folder, file) for file in found)
 
 
 def _walk(folder: str, above: Collection[str] = ()) -> Iterator[tuple[str, list[str]]]:
