@@ -209,6 +209,23 @@ def test_keys_are_integers_texts_or_null(tmp_path):
     assert pa.array(batch["k"]).to_pylist() == ["1", "a/b"]
 
 
+@pytest.mark.parametrize("name", ["w=%ff", "%ff=w"])
+def test_a_key_that_is_no_utf8_is_refused(tmp_path, name):
+    parquet(pa.table({"x": [1]}), tmp_path / "all" / "w=%c3%a9")
+    (batch,) = Loader(tmp_path / "all", columns={"w": AsArrow()})
+    assert pa.array(batch["w"]).to_pylist() == ["é"]
+    parquet(pa.table({"x": [2]}), tmp_path / "all" / name)
+    for source in tmp_path / "all", str(tmp_path / "all" / "*"), f"file://{tmp_path}/all":
+        with pytest.raises(
+            ValueError, match=f"all/{name}/.*a key of its folders is not UTF-8 once"
+        ):
+            list(Loader(source))
+    # Below the folder that is passed there is no key.
+    assert rows(str(tmp_path / "all" / name), "x") == [(2,)]
+    with pytest.raises(KeyError, match='no column "w"'):
+        rows(str(tmp_path / "all" / name), "w")
+
+
 def test_a_dataset_keeps_its_partitioning(folder):
     dataset = ds.dataset(folder)
     with pytest.raises(KeyError):

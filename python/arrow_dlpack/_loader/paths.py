@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from glob import escape, glob, has_magic
 from importlib import import_module
+from itertools import chain
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import unquote
@@ -85,6 +86,7 @@ def found_files(
             f"no file is in {folders}, but for hidden ones, of which names begin with . or _: they "
             "are not read"
         )
+    _check_utf8(found)
     return _typed(found)
 
 
@@ -255,8 +257,30 @@ def _keys(path: str, base: str) -> dict[str, str]:
     keys: dict[str, str] = {}
     for name, equals, value in (part.partition("=") for part in below):
         if equals:  # of several folders the outer one counts, as pyarrow and DuckDB have it
-            keys.setdefault(unquote(name), unquote(value))
+            keys.setdefault(_decoded(name), _decoded(value))
     return keys
+
+
+def _decoded(text: str) -> str:
+    """Bytes that are not UTF-8 stay apart, as they do in names of files."""
+    return unquote(text, errors="surrogateescape")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_utf8(files: Iterable[tuple[str, Mapping[str, str]]]) -> None:
+    """An error for a key that is not UTF-8: two of them would be one text."""
+    for path, keys in files:
+        if not all(map(_is_utf8, chain(keys, keys.values()))):
+            raise ValueError(
+                f"{path!r}: a key of its folders is not UTF-8 once % is decoded: rename the folder"
+            )
 
 
 def of_key(
