@@ -226,6 +226,17 @@ def test_a_key_that_is_no_utf8_is_refused(tmp_path, name):
         rows(str(tmp_path / "all" / name), "w")
 
 
+@pytest.mark.parametrize("name", [b"b\xff.parquet", b"b\xff/a.parquet"])
+def test_a_file_whose_name_is_no_utf8_is_named(tmp_path, name):
+    path = tmp_path / os.fsdecode(name)
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    for source in path, tmp_path, str(tmp_path / "**"), str(tmp_path / "b*"):
+        with pytest.raises(ValueError, match=r"b\\udcff.* is not UTF-8.*: rename it") as caught:
+            list(Loader(source))
+        assert str(caught.value).isprintable()
+
+
 def test_a_dataset_keeps_its_partitioning(folder):
     dataset = ds.dataset(folder)
     with pytest.raises(KeyError):

@@ -275,8 +275,15 @@ def _is_utf8(text: str) -> bool:
 
 
 def _check_utf8(files: Iterable[tuple[str, Mapping[str, str]]]) -> None:
-    """An error for a key that is not UTF-8: two of them would be one text."""
+    """An error for a name that is not UTF-8, which pyarrow does not take, and for such a key: two
+    of them would be one text.
+    """
     for path, keys in files:
+        if not _is_utf8(path):
+            raise ValueError(
+                f"{path!r}: its name, or that of a folder above, is not UTF-8, and pyarrow does "
+                "not open it: rename it"
+            )
         if not all(map(_is_utf8, chain(keys, keys.values()))):
             raise ValueError(
                 f"{path!r}: a key of its folders is not UTF-8 once % is decoded: rename the folder"
