@@ -237,6 +237,29 @@ def test_a_file_whose_name_is_no_utf8_is_named(tmp_path, name):
         assert str(caught.value).isprintable()
 
 
+@pytest.mark.parametrize("name", ["file:a", "s3:a", "zip:a", "k=1:a", "a:b"])
+@pytest.mark.parametrize("form", ["parquet", "arrow", "arrows", "csv"])
+def test_a_relative_path_with_a_colon_is_read(tmp_path, monkeypatch, name, form):
+    monkeypatch.chdir(tmp_path)
+    os.mkdir(f"{name}d")
+    table = pa.table({"x": [1]})
+    for path in f"{name}.{form}", f"{name}d/a.{form}":
+        with pa.OSFile(str(tmp_path / path), "wb") as file:
+            if form == "parquet":
+                pq.write_table(table, file)
+            elif form == "csv":
+                pyarrow.csv.write_csv(table, file)
+            else:
+                new = {"arrow": pa.ipc.new_file, "arrows": pa.ipc.new_stream}[form]
+                with new(file, table.schema) as writer:
+                    writer.write_table(table)
+    for source in f"{name}.{form}", f"{name[:2]}*.{form}", [f"{name}d/a.{form}"], f"{name}d":
+        assert rows(source, "x") == [(1,)]
+    if name == "k=1:a":
+        (batch,) = Loader("k=*d", columns={"k": AsArrow()})
+        assert pa.array(batch["k"]).to_pylist() == ["1:ad"]
+
+
 def test_a_dataset_keeps_its_partitioning(folder):
     dataset = ds.dataset(folder)
     with pytest.raises(KeyError):

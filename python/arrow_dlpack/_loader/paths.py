@@ -87,7 +87,12 @@ def found_files(
             "are not read"
         )
     _check_utf8(found)
-    return _typed(found)
+    return _typed([(path if system is not None else _no_uri(path), keys) for path, keys in found])
+
+
+def _no_uri(path: str) -> str:
+    """The path, which pyarrow would take for a URI if it began like "s3:a"."""
+    return os.path.join(os.curdir, path) if ":" in path.partition("/")[0] else path
 
 
 def _plain(pattern: str) -> str:
