@@ -9,6 +9,7 @@ import random
 import re
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import pandas
 import polars
@@ -258,6 +259,24 @@ def test_a_relative_path_with_a_colon_is_read(tmp_path, monkeypatch, name, form)
     if name == "k=1:a":
         (batch,) = Loader("k=*d", columns={"k": AsArrow()})
         assert pa.array(batch["k"]).to_pylist() == ["1:ad"]
+
+
+def test_the_root_of_a_file_system_is_a_folder(monkeypatch):
+    memory = fsspec.filesystem("memory")
+    monkeypatch.setattr(type(memory), "store", {})
+    monkeypatch.setattr(type(memory), "pseudo_dirs", [""])
+    for source in "memory://", "memory:///":
+        with pytest.raises(FileNotFoundError, match=f"no file is in {source}, but for hidden ones"):
+            list(Loader(source))
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"x": [1]}), sink)
+    memory.pipe("/k=2/_hidden/a.parquet", b"")
+    memory.pipe("/k=2/a.parquet", sink.getvalue().to_pybytes())
+    for source in "memory://", "memory:///", "memory://*", "memory://k=*":
+        assert rows(source, "x", "k") == [(1, 2)]
+    memory.pipe("/dataset_dict.json", b'{"splits": ["train"]}')
+    with pytest.raises(TypeError, match="is a DatasetDict .* as memory://train$"):
+        list(Loader("memory://"))
 
 
 def test_a_dataset_keeps_its_partitioning(folder):

@@ -55,7 +55,7 @@ def found_files(
     for name, place in zip(names, places, strict=True):
         # A file may be called like a pattern.
         is_pattern = has_magic(place) and not _exists(place, system)
-        if not place or (not is_pattern and kinds.get(place) == "missing"):
+        if not is_pattern and kinds.get(place) == "missing":
             raise FileNotFoundError(f"no file is called {name or repr(name)}")
         if not is_pattern:
             kind = kinds.get(place) or _kind(place, system)
@@ -215,13 +215,14 @@ def _files_of(folder: str, name: str, system: Any) -> list[str]:
     """The files of a folder; of one that save_to_disk of Hugging Face made, those with its rows."""
     files = _below(folder, system)
     base = folder.rstrip("/")
-    at = {os.path.basename(file): file for file in files if os.path.dirname(file) == base}
+    own = (file for file in files if os.path.dirname(file).rstrip("/") == base)
+    at = {os.path.basename(file): file for file in own}
     if "dataset_dict.json" in at:
         splits = ", ".join(_json(at["dataset_dict.json"], system)["splits"])
         first = splits.partition(",")[0]
         raise TypeError(
             f"{name} is a DatasetDict of several sources ({splits}): pass the folder of one of "
-            f"them, as {name.rstrip('/')}/{first}"
+            f"them, as {name.removesuffix('/')}/{first}"
         )
     if not {"state.json", "dataset_info.json"} <= set(at):
         # A copy beside the data, such as a.parquet.bak, has rows that are there already.
@@ -233,7 +234,7 @@ def _files_of(folder: str, name: str, system: Any) -> list[str]:
     listed = _json(at["state.json"], system).get("_data_files")
     if listed is None:  # of somebody else
         return files
-    return [f"{os.path.dirname(at['state.json'])}/{file['filename']}" for file in listed]
+    return [at["state.json"].removesuffix("state.json") + file["filename"] for file in listed]
 
 
 def _json(path: str, system: Any) -> Any:
