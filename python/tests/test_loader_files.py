@@ -993,6 +993,28 @@ def test_a_folder_is_read_where_it_is_and_not_by_links_within(tmp_path):
     assert rows(str(folder / "latest"), "x") == [(2,)]
 
 
+def test_a_link_that_may_not_be_followed_is_left_out(tmp_path, monkeypatch):
+    """Root may follow most links. This one leads to itself, and `os.stat` calls it closed."""
+    parquet(pa.table({"x": [1]}), tmp_path / "a")
+    closed = str(tmp_path / "closed")
+    os.symlink(closed, closed)
+    stat = os.stat
+
+    def told(path, **options):
+        if path in (closed, f"{closed}.parquet"):
+            raise PermissionError(13, "Permission denied", path)
+        return stat(path, **options)
+
+    monkeypatch.setattr(os, "stat", told)
+    for source in tmp_path, f"{tmp_path}/**", f"{tmp_path}/**/*.parquet", f"{tmp_path}/*":
+        assert rows(str(source), "x") == [(1,)]
+    # A file of data is not left out.
+    os.rename(closed, f"{closed}.parquet")
+    for source in tmp_path, f"{tmp_path}/**", f"{tmp_path}/*":
+        with pytest.raises(OSError, match=r"closed\.parquet"):
+            rows(str(source), "x")
+
+
 def test_a_pattern_has_what_glob_has_whatever_lies_beside_it(tmp_path, monkeypatch):
     parquet(pa.table({"x": [1]}), tmp_path / "train" / "day1")
     parquet(pa.table({"x": [2]}), tmp_path / "train" / "day2")

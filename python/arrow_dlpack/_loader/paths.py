@@ -69,6 +69,7 @@ def found_files(
             match
             for match in (_glob(pattern) if system is None else system.glob(pattern))
             if not any(_is_hidden(part) and not _is_told(part, told) for part in match.split("/"))
+            and not (system is None and _is_closed(match))
         )
         if not matches:
             raise FileNotFoundError(f"no file is called {name}")
@@ -141,10 +142,26 @@ def _walk(folder: str, above: Collection[str] = ()) -> Iterator[tuple[str, list[
         shown = [one for one in os.scandir(folder or os.curdir) if not one.name.startswith(".")]
     except OSError:  # of another user
         return
-    yield folder, [one.name for one in shown if not one.is_dir()]
-    for inner in (os.path.join(folder, one.name) for one in shown if one.is_dir()):
-        if os.path.realpath(inner) not in above:
-            yield from _walk(inner, above)
+    # Not `is_dir` of an entry, which raises where a link may not be followed.
+    paths = {one.name: os.path.join(folder, one.name) for one in shown}
+    inner = {name: path for name, path in paths.items() if os.path.isdir(path)}
+    yield folder, [name for name in paths if name not in inner]
+    for path in inner.values():
+        if os.path.realpath(path) not in above:
+            yield from _walk(path, above)
+
+
+def _is_closed(path: str) -> bool:
+    """Whether it may not be looked at, as what a link leads to within a folder of another user:
+    then it is no file, unless its name says so.
+    """
+    try:
+        os.stat(path)
+    except PermissionError:
+        return not is_told(path)
+    except OSError:  # reading it tells
+        return False
+    return False
 
 
 def _kinds(places: Sequence[str], system: Any) -> dict[str, str]:
@@ -201,7 +218,8 @@ def _below(folder: str, system: Any) -> list[str]:
                     walked.add(real)
                     inner.append(name)
             folders[:] = inner
-            yield from (os.path.join(at, file) for file in _shown(files))
+            paths = (os.path.join(at, file) for file in _shown(files))
+            yield from (path for path in paths if not _is_closed(path))
 
     if system is None:
         return sorted(local())
