@@ -1,6 +1,7 @@
 """Sources of `Loader`, each from the real library."""
 
 import io
+import os
 import re
 from functools import partial
 
@@ -581,6 +582,11 @@ def test_rows_that_hold_themselves_are_refused():
         list(Loader(iter([{"x": [shared, own]}])))
 
 
+class PathOfBytes(os.PathLike):
+    def __fspath__(self):
+        return b"rows.parquet"
+
+
 NO_SOURCES = {
     "5": (5, "int: "),
     "none": (None, "None: is there a return missing"),
@@ -589,6 +595,9 @@ NO_SOURCES = {
     "a dict": ({"y": [1]}, r"dict: pyarrow.table\(x\) makes a table of it$"),
     "rows": ([{"y": 1}], r"list: pyarrow.Table.from_pylist\(x\) makes a table"),
     "bytes": (b"rows.parquet", "bytes: .*os.fsdecode"),
+    "a path of bytes": (PathOfBytes(), r"PathOfBytes: .*os.fsdecode\(x\) is a path$"),
+    "paths of bytes": ([PathOfBytes()], r"list, whose item 0 .*os.fsdecode\(x\) is a path$"),
+    "a path and one of bytes": (["a", PathOfBytes()], r"whose item 1 is no path: .*os.fsdecode"),
     "a path and a number": (["a", 1], "list, whose item 1 is no path: 1; leave it out$"),
     "a number and a path": ([1, "a"], "list, whose item 0 is no path: 1; leave it out$"),
     "a table and a number": ([TABLE, 1], "item 1 is no table: 1; make a table of it, or leave it"),

@@ -43,8 +43,8 @@ def _has(*names: str) -> Callable[[Any], bool]:
 def is_path(source: Any) -> bool:
     """Whether it is a path, or several."""
     if isinstance(source, (list, tuple)) and source:
-        return all(isinstance(one, (str, os.PathLike)) for one in source)
-    return isinstance(source, (str, os.PathLike))
+        return all(map(_is_one_path, source))
+    return _is_one_path(source)
 
 
 def _are_fragments(source: Any) -> bool:
@@ -399,6 +399,10 @@ def check(data: Any, who: str) -> None:
     )
 
 
+#: Of a path whose `__fspath__` gives bytes.
+_OF_BYTES = "its path is bytes, and os.fsdecode(x) is a path"
+
+
 def _way_out(data: Any) -> str:
     """How to make a source of it: what is known of batches, and of Arrow data in general."""
     are_sources = isinstance(data, (list, tuple)) and data and all(map(_is_source, data))
@@ -425,6 +429,7 @@ def _way_out(data: Any) -> str:
     are_paths = isinstance(data, (set, frozenset)) and is_path(list(data))
     ways = [
         (are_paths, "sorted(x) is a list of paths"),
+        (isinstance(data, os.PathLike), _OF_BYTES),
         (bool(of_arrow), of_arrow),
         (isinstance(data, Mapping), "pyarrow.table(x) makes a table of columns by their names"),
     ]
@@ -449,6 +454,7 @@ def _way_out_of_list(data: Sequence[Any], of_arrow: str) -> str:
             _is_one_path(other) or _is_arrow(other),
             "Mix([(source, weight), ...]) reads paths and tables together",
         ),
+        (isinstance(other, os.PathLike), _OF_BYTES),
         (
             hasattr(other, "with_format") and all(type(one) is type(other) for one in data),
             "datasets.concatenate_datasets(x) is one dataset",
@@ -467,7 +473,8 @@ def _way_out_of_list(data: Sequence[Any], of_arrow: str) -> str:
 
 
 def _is_one_path(source: Any) -> bool:
-    return isinstance(source, (str, os.PathLike))
+    # `__fspath__` may give bytes, which are no text of ours.
+    return isinstance(os.fspath(source) if isinstance(source, os.PathLike) else source, str)
 
 
 def _is_told_path(value: Any) -> bool:
