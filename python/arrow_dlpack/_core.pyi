@@ -51,6 +51,7 @@ __all__ = [
     "_open_batches",
     "_order",
     "_recorded_stream",
+    "_refuse_deep",
     "_resume_shuffle",
     "_schema_of",
     "_seed_of_epoch",

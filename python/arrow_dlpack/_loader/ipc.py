@@ -72,19 +72,19 @@ class IpcFile:
             except NotImplementedError as error:
                 told = of_no_type(self.path, error, "read_ipc_stream")
                 raise type(error)(told) from error
-            batches = self._of_stream(stream, file)
-            return pa.RecordBatchReader.from_batches(stream.schema, batches)
+            return Made(stream.schema, self._to_end(stream, file))
         whole = pa.ipc.open_file(file)
         batches = (whole.get_batch(at) for at in range(whole.num_record_batches))
         return pa.RecordBatchReader.from_batches(whole.schema, batches)
 
-    def _of_stream(self, stream: Any, file: Any) -> Iterator[Any]:
+    def _to_end(self, stream: Any, file: Any) -> Iterator[Any]:
+        """The batches of a stream, which pyarrow reads up to a mark, whatever is behind it."""
         yield from stream
         if file.read(1):
             raise ValueError(
-                f"{self.path} has more behind the end of its stream, such as a second stream, "
-                "whose rows pyarrow does not read: write all batches by one "
-                "pyarrow.ipc.new_stream(path, schema)"
+                f"{self.path} has more behind the end of its stream, such as a second stream: with "
+                "file = pyarrow.OSFile(path) each call of pyarrow.ipc.open_stream(file).read_all() "
+                "reads the next one, and a list of these tables is a source"
             )
 
     def _batches(self, reader: Any, schema: Any) -> Iterator[Any]:
