@@ -43,7 +43,7 @@ def _objects(data: Any) -> Iterator[Any]:
             yield from _objects(column)
     elif is_pandas_frame(data):
         for at, dtype in enumerate(data.dtypes):
-            if dtype.kind == "O":  # or another type of pandas'
+            if _is_object(dtype) or hasattr(dtype, "categories"):
                 yield from _objects(data.iloc[:, at])
         yield from _objects(data.index)
     elif not _is_pandas_column(data):
@@ -53,8 +53,13 @@ def _objects(data: Any) -> Iterator[Any]:
             yield from _objects(level)
     elif hasattr(data.dtype, "categories"):
         yield from _objects(data.dtype.categories)
-    elif str(data.dtype) == "object":
+    elif _is_object(data.dtype):
         yield data.to_numpy()
+
+
+def _is_object(dtype: Any) -> bool:
+    """Whether it is that of Python's objects, of NumPy or of an array of pandas around NumPy's."""
+    return bool(dtype.kind == "O") and getattr(dtype.type, "__name__", "") == "object_"
 
 
 def stream_of(frame: Any, requested_schema: Any = None) -> Any:

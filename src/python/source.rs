@@ -20,8 +20,7 @@ use super::describe::{described, type_name};
 use super::errors::unsupported;
 use super::protocols::{attribute, class_has, methods};
 use super::read_once::Reading;
-use super::runtime::RecursionGuard;
-use super::runtime::call;
+use super::runtime::{RecursionGuard, call, loaded_module};
 
 /// The object, if it is an `Array` whose class does not override `__arrow_c_array__`. Its array is shared
 /// directly, without a C structure that would have to be made, checked and owned.
@@ -117,7 +116,7 @@ fn refuse_objects(object: &Bound<'_, PyAny>, field: &Field) -> PyResult<()> {
         _ if is_suspect(field) => vec![field.name()],
         _ => return Ok(()),
     };
-    if suspect.is_empty() || !is_of(object, "polars")? {
+    if suspect.is_empty() || !is_of_polars(object)? {
         return Ok(());
     }
     let py = object.py();
@@ -137,12 +136,12 @@ fn refuse_objects(object: &Bound<'_, PyAny>, field: &Field) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether the object's class is a library's own, or derives from one that is.
-fn is_of(object: &Bound<'_, PyAny>, library: &str) -> PyResult<bool> {
+/// Whether the object's class is polars' own, or derives from one that is.
+fn is_of_polars(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let module = intern!(object.py(), "__module__");
     for class in object.get_type().mro() {
         let name = class.getattr(module)?;
-        if name.extract::<&str>().is_ok_and(|name| name.split('.').next() == Some(library)) {
+        if name.extract::<&str>().is_ok_and(|name| name.split('.').next() == Some("polars")) {
             return Ok(true);
         }
     }
@@ -238,14 +237,24 @@ fn call_for_stream(
     moved(&capsule)
 }
 
-/// Refuses objects of pandas' that hold lists which pyarrow, of which pandas makes Arrow data, follows until the process ends.
+/// Refuses a frame or a series of pandas that has lists which pyarrow, to which pandas hands them, follows until the process
+/// ends.
 fn refuse_deep(object: &Bound<'_, PyAny>) -> PyResult<()> {
     static REFUSE_DEEP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-    if !is_of(object, "pandas")? {
+    let py = object.py();
+    let Some(pandas) = loaded_module(py, intern!(py, "pandas"))? else { return Ok(()) };
+    let mut is_of_pandas = false;
+    for class in [intern!(py, "DataFrame"), intern!(py, "Series")] {
+        // Another thread may be importing it.
+        if let Some(class) = pandas.getattr_opt(class)? {
+            is_of_pandas |= object.get_type().is_subclass(&class).unwrap_or(false);
+        }
+    }
+    if !is_of_pandas {
         return Ok(());
     }
-    match of_frames(object.py(), &REFUSE_DEEP, "refuse_deep")? {
+    match of_frames(py, &REFUSE_DEEP, "refuse_deep")? {
         Some(function) => function.call1((object,)).map(drop),
         None => Ok(()),
     }
