@@ -1,7 +1,7 @@
 """Frames of pandas: their numbers, their names, and columns that need not be convertible."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _core
@@ -32,8 +32,10 @@ def listed(column: Any) -> Any:
     is_kept = isinstance(column, (bytes, dict, frozenset, list, set, str, tuple))
     if is_kept or any(hasattr(column, name) for name in ("__array__", "__arrow_array__")):
         return column
+    if isinstance(column, Mapping):
+        return [column[at] for at in range(len(column))]  # as pyarrow takes it
     is_several = isinstance(column, Iterable) or hasattr(column, "__getitem__")
-    return list(column) if is_several else column
+    return list(column) if is_several and not isinstance(column, type) else column
 
 
 def _objects(data: Any) -> Iterator[Any]:
@@ -48,7 +50,7 @@ def _objects(data: Any) -> Iterator[Any]:
         yield from _objects(data.index)
     elif not _is_pandas_column(data):
         yield data
-    elif hasattr(data, "levels"):  # of a MultiIndex
+    elif isinstance(data, class_of("pandas", "MultiIndex")):
         for level in data.levels:
             yield from _objects(level)
     elif hasattr(data.dtype, "categories"):

@@ -608,3 +608,15 @@ def test_a_list_that_many_lists_hold_is_followed_once():
     _core._refuse_deep(one)
     with pytest.raises(ValueError, match="more than 64 levels deep"):
         _core._refuse_deep([[[[[[one]]]]]])
+
+
+def test_an_index_whose_labels_are_names_of_pandas_own_is_data():
+    labels = ["levels", "categories", "dtype"]
+    series = pd.Series([1, 2, 3], index=labels)
+    assert to_tensor(series).tolist() == [1, 2, 3]
+    frame = pd.DataFrame({"a": pd.Series(["x", None, "x"], index=labels, dtype=object)})
+    (batch,) = Loader(frame, columns={"a": Categories(["x"], nulls=-1)})
+    assert batch["a"].tolist() == [0, -1, 0]
+    frame = pd.DataFrame({"a": pd.Series([held(), 1, 2], index=labels, dtype=object)})
+    with pytest.raises(ValueError, match="hold themselves"):
+        Array(frame)

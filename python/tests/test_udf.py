@@ -4,7 +4,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
+from collections import UserDict, deque
 
 import duckdb
 import jax.numpy as jnp
@@ -628,3 +628,4 @@ def test_columns_that_hold_themselves_are_refused():
         with pytest.raises(ValueError, match='"x" must be a column: .* or hold themselves'):
             udf(column)
     assert udf([1.5, 2.5]).to_pylist() == udf(np.array([1.5, 2.5], object)).to_pylist()
+    assert udf(UserDict({0: 5.0, 1: 6.0})).to_pylist() == [5.0, 6.0]  # as pyarrow takes it
