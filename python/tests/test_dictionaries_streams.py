@@ -438,3 +438,18 @@ def test_rows_that_are_put_together_have_no_codes_of_two_nested_dictionaries(tog
 def test_a_column_of_different_nested_dictionaries_is_named():
     with pytest.raises(BufferError, match='column "b": the chunks of .* have different dictionar'):
         list(Loader([nested(1, 2), nested(2, 3)], columns=["b"], physical=True, batch_size=4))
+
+
+def test_one_dictionary_is_one_though_it_has_a_nan():
+    words = pa.array([[1.0], [float("nan")]])
+    codes = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], "int8"), words)
+    table = pa.table({"x": codes, "t": ["a", "bb", "c"]})
+    twice = pa.concat_tables([table, table])
+    for source, size in (
+        (table, ByLength(6, "t")),
+        (Mix([(table, 1)]), 6),
+        (twice, ByTokens(99, "t")),
+    ):
+        batches = Loader(source, columns=["x"], physical=True, batch_size=size)
+        found = [code for batch in batches for code in batch["x"].tolist()]
+        assert sorted(found) == [0, 0, 1] if source is not twice else [0, 0, 0, 0, 1, 1]
