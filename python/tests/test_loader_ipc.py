@@ -227,7 +227,7 @@ for order in [{{}}, {{"shuffle": 100}}] * 100:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-@pytest.mark.parametrize("rest", [None, b"x", b"\0" * 8])
+@pytest.mark.parametrize("rest", [None, b"x", b"\n"])
 def test_what_follows_the_end_of_a_stream_is_not_left_out(tmp_path, rest):
     """pyarrow reads the first stream alone."""
     path = written(tmp_path / "a.arrows")
@@ -246,3 +246,11 @@ def test_what_follows_the_end_of_a_stream_is_not_left_out(tmp_path, rest):
     # The rows of the first stream come before the error.
     batches = iter(loader)
     assert [next(batches)["x"].tolist() for _ in range(2)] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+@pytest.mark.parametrize("rest", [b"\xff\xff\xff\xff\0\0\0\0", b"\0" * 70_000])
+def test_marks_and_padding_behind_the_end_of_a_stream_have_no_rows(tmp_path, rest):
+    path = written(tmp_path / "a.arrows")
+    path.write_bytes(path.read_bytes() + rest)
+    loader = Loader(path, columns=["x"], batch_size=4)
+    assert (values(loader), len(loader)) == (list(range(10)), 3)

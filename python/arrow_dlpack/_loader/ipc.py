@@ -80,7 +80,8 @@ class IpcFile:
     def _to_end(self, stream: Any, file: Any) -> Iterator[Any]:
         """The batches of a stream, which pyarrow reads up to a mark, whatever is behind it."""
         yield from stream
-        if file.read(1):
+        # Another mark of the end, and padding, have no rows.
+        if file.read(1 << 16).strip(b"\0\xff"):
             raise ValueError(
                 f"{self.path} has more behind the end of its stream, such as a second stream: with "
                 "file = pyarrow.OSFile(path) each call of pyarrow.ipc.open_stream(file).read_all() "
