@@ -28,6 +28,8 @@ import pytest
 import torch
 from arrow_dlpack import (
     AsArrow,
+    ByLength,
+    ByTokens,
     Cast,
     Categories,
     Dense,
@@ -1720,6 +1722,35 @@ def test_a_loop_of_an_encoder_reads_the_columns_of_its_training():
     for source in table.select(["y"]), [table.select(["y"])], ds.dataset(table.select(["y"])):
         with pytest.raises(KeyError, match='no column "?x"?'):
             list(Loader(source, encoder=encoder))
+
+
+@pytest.mark.parametrize("kind", [lambda f: f, lambda f: [f, f], lambda f: Mix([(f, 1)])])
+def test_a_loop_of_an_encoder_reads_fields_of_objects_of_pandas(kind):
+    table = pa.table({"m": [{"s": 1}], "y": [1]})
+    encoder = Loader(table, columns=["m.s"], framework="numpy").encoder()
+    for batch in Loader(kind(table.to_pandas()), encoder=encoder, batch_size=1):
+        assert batch["m.s"].tolist() == [1]
+
+
+@pytest.mark.parametrize("size", [ByLength(2, "c"), ByLength(2, "l"), ByTokens(9, "l")], ids=repr)
+def test_batches_by_length_are_of_the_columns_of_a_training(size):
+    table = pa.table({"c": ["a", "bb"], "l": [[1], [2, 3]]})
+    columns = {"c": Categories(["a", "bb"], unknown=-1), "l": Pad(0, nulls=0)}
+    encoder = Loader(table, columns=columns, framework="numpy").encoder()
+    coded = table.set_column(0, "c", table["c"].dictionary_encode())
+    sources = [coded, table.select(["c"]), coded.set_column(1, "l", pa.nulls(2))]
+    for source in sources:
+        (batch,) = Loader(source, encoder=encoder, batch_size=size)
+        assert sorted(batch["c"].tolist()) == [0, 1]
+        (other,) = Loader([table[:0], source], columns=columns, framework="numpy", batch_size=size)
+        assert [batch["c"].tolist(), batch["l"].values.tolist()] == [
+            other["c"].tolist(),
+            other["l"].values.tolist(),
+        ]
+    beside = table.select(["c"]).append_column("n", pa.array([[1], [1, 2]]))
+    encoder = Loader(beside, columns=["n"], framework="numpy").encoder()
+    for source in beside, beside.append_column("l", pa.array([[1], [2]])):
+        assert len(list(Loader(source, encoder=encoder, batch_size=ByLength(2, "c")))) == 1
 
 
 def test_a_loader_with_an_encoder_is_pickled():

@@ -207,5 +207,6 @@ def _of_known(schemas: Sequence[Any], unknown: set[str], options: LoaderOptions)
         label=known([label] if isinstance(label, str) else label or []),
         batch_size=size,
         format="dict",
+        encoder=None,  # whose training has the others too
         filter=_filters.of_known(options.filter, schemas, unknown),
     )

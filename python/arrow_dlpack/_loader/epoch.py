@@ -89,7 +89,10 @@ def planned(source: Source, query: Query, options: LoaderOptions, position: Posi
     if isinstance(by, (ByLength, ByTokens)):
         bucketed = Bucketed(by, options.shuffle, position.seed or 0, options.drop_last, query)
         # Rows are sorted by the lengths of the texts that may become codes.
-        data = source.read(query.uncoded([by.column]))
+        uncoded = query.uncoded([by.column])
+        data = source.read(uncoded)
+        if options.training is not None and by.column in options.training.names:
+            data = as_trained(data, options.training, uncoded, source.way)
         stream = bucketed.reader(data, share.world, options.uneven)
         return EpochPlan(stream, (share.index, share.count), None, position.batch)
     # Codes of dictionaries are numbered from the first row on.
