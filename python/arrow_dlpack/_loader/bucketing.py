@@ -9,7 +9,7 @@ from .. import _core
 from .._arrow_types import is_binary, is_list, is_text
 from .columns import ByLength, ByTokens, Pad
 from .readers import Made, reader_of, without_views
-from .schema import ALL, Query, check_codes
+from .schema import Query, check_codes
 from .sharding import Uneven, check_even, shuffled
 
 #: Batches whose rows are sorted together where no buffer is said, and rows by tokens.
@@ -28,7 +28,7 @@ class Bucketed:
         shuffle: int | None,
         seed: int,
         drop_last: bool,
-        query: Query = ALL,
+        query: Query,
     ) -> None:
         """query: what is read, of which a `Pad` says what a row is padded or cut to."""
         wish = query.wishes.get(by.column)

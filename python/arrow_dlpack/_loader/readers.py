@@ -56,7 +56,8 @@ def reader_of(data: Any) -> Any:
         data = _for_pyarrow(data)
     if isinstance(data, dict):
         data = {name: listed(column) for name, column in data.items()}
-    refuse_deep(data)
+    if not is_pandas_frame(data):  # of which `_Recorded` does it
+        refuse_deep(data)
     try:
         if hasattr(data, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(_Recorded(data))
