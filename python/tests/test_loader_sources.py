@@ -434,8 +434,10 @@ def test_names_of_columns_that_are_no_utf8(tmp_path):
 
 def test_formats_of_hugging_face_are_honoured():
     rows = datasets.Dataset(TABLE)
-    (batch,) = Loader(rows.with_format("torch", columns=["y", "x"]), batch_size=ROWS)
+    loader = Loader(rows.with_format("torch", columns=["y", "x"]), batch_size=ROWS)
+    (batch,) = loader
     assert sorted(batch) == ["x", "y"]
+    assert repr(loader).endswith("\n  y\n  x>")
     with pytest.raises(TypeError, match="has a transform.*with_format.None., and transform= to"):
         iter(Loader(rows.with_transform(lambda row: row), columns=["y"]))
 

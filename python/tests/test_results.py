@@ -172,7 +172,7 @@ def test_what_is_no_column_says_what_to_do():
         (
             [None, np.ones(2), np.array(1.0)],
             BufferError,
-            "item 2: a row must have 1 dimension, not 0",
+            "item 2: a row must have 1 dimension, not 0: .*torch.stack.x. makes one tensor",
         ),
         ([np.ones(2), "x"], TypeError, "item 1: expected an object with __dlpack__"),
         ([1, 2], TypeError, r"numpy.asarray\(x\)"),

@@ -122,3 +122,19 @@ def test_a_mix_takes_maps_of_sorted_keys():
         found = [pa.array(batch["m"]) for batch in Loader(source, columns=columns, batch_size=by)]
         assert pa.concat_arrays(found).equals(table["m"].combine_chunks())
         assert all(array.type.equals(SORTED) for array in found)
+
+
+def test_a_stream_whose_later_maps_are_not_sorted_says_of_none_that_they_are():
+    plain = pa.map_(pa.string(), pa.int8())
+    types = [
+        (pa.struct([("l", pa.list_(kind)), ("f", pa.list_(kind, 1))])) for kind in (SORTED, plain)
+    ]
+    rows = [[("a", 1), ("b", 2)]], [[("b", 2), ("a", 1)]]
+    parts = [
+        pa.table({"m": pa.array(own, kind), "s": pa.array([{"l": own, "f": own}], nested)})
+        for own, kind, nested in zip(rows, (SORTED, plain), types, strict=True)
+    ]
+    (batch,) = Loader(iter(parts), columns={"m": AsArrow(), "s": AsArrow()}, batch_size=2)
+    assert pa.array(batch["m"]).type.equals(plain)
+    assert pa.array(batch["s"]).type.equals(types[1])
+    assert pa.array(batch["m"]).to_pylist() == [rows[0][0], rows[1][0]]

@@ -366,8 +366,10 @@ fn of_tensors(
         let place = |error| placed(py, &format!("item {row}"), error);
         let tensor = consume::take(&item, None, copy).map_err(place)?;
         let &[own, ..] = tensor.shape() else {
-            let ndim = tensor.ndim();
-            return Err(place(Error::WrongRank { what: "a row", expected: 1, ndim }.into()));
+            let refused = Error::WrongRank { what: "a row", expected: 1, ndim: tensor.ndim() };
+            return Err(place(PyBufferError::new_err(format!(
+                "{refused}: numpy.stack(x) or torch.stack(x) makes one tensor of single values"
+            ))));
         };
         let end = ends[row].checked_add(own).ok_or(Error::Overflow("number of values"))?;
         ends.push(end);

@@ -24,6 +24,7 @@ from .identity import ends_of, of_footers, of_groups, of_rows, of_types
 from .ipc import IpcFiles
 from .known import (
     columns_of_format,
+    is_hugging_face,
     is_in_memory,
     is_local_system,
     is_of_pyarrow,
@@ -362,7 +363,7 @@ _is_iceberg = _has("scan", "metadata_location")
 TABLE: list[tuple[Callable[[Any], bool], Callable[[Any], Source]]] = [
     (is_path, _of_paths),
     (_are_fragments, _of_fragments),
-    (_has("with_format", "select_columns"), _of_hugging_face),  # datasets, of both kinds
+    (is_hugging_face, _of_hugging_face),  # datasets, of both kinds
     (_has("to_pyarrow_dataset"), lambda table: Dataset(table.to_pyarrow_dataset())),  # Delta Lake
     (_is_arrow, _of_stream),  # tables, readers, frames, results of queries
     (_has("fetch_record_batch"), _of_cursor),  # ADBC

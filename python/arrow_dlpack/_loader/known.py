@@ -36,7 +36,7 @@ def known_schema(data: Any) -> Any:
         pa = import_module("pyarrow")
     except ImportError:
         return None
-    if hasattr(data, "with_format") and hasattr(data, "select_columns"):
+    if is_hugging_face(data):
         return _schema_of_hugging_face(data)
     if library_of(data) in _DUCKDB and hasattr(data, "types"):
         return _schema_of_duckdb(data)
@@ -88,12 +88,19 @@ def _schema_of_duckdb(relation: Any) -> Any:
         return None
 
 
-def columns_of_format(dataset: Any) -> list[str] | None:
-    """The columns that a dataset of Hugging Face's gives where none are named, None for all."""
-    form = getattr(dataset, "format", {})
+def is_hugging_face(data: Any) -> bool:
+    """Whether it is a dataset of Hugging Face's."""
+    return hasattr(data, "with_format") and hasattr(data, "select_columns")
+
+
+def columns_of_format(data: Any) -> list[str] | None:
+    """The columns that a dataset of Hugging Face's gives where none are named, None for all; of
+    other data None.
+    """
+    form = getattr(data, "format", {}) if is_hugging_face(data) else {}
     own: list[str] = form.get("columns") or []
     is_of_all = form.get("output_all_columns", False) or not own
-    return None if is_of_all or len(own) >= len(dataset.column_names) else own
+    return None if is_of_all or len(own) >= len(data.column_names) else own
 
 
 def _schema_of_hugging_face(dataset: Any) -> Any:

@@ -20,6 +20,7 @@ from .encoder import Encoder, trained
 from .epoch import Batches, drawn_seed, total_of, work_of
 from .functions import is_function, open_part
 from .kinds import for_pickle
+from .known import columns_of_format
 from .mix import Mix, described, source_of
 from .options import AnyLoaderKeywords, LoaderKeywords, LoaderOptions, takes_options
 from .resume import Progress, options_of
@@ -266,7 +267,8 @@ class Loader(Loop, Generic[Batch_co]):
     def __repr__(self) -> str:
         """Its source, its options, and what each column becomes; it reads no data for it."""
         try:
-            return of_loader(described(self._data), self._schema, self._options)
+            data, given = self._data, columns_of_format(self._data)
+            return of_loader(described(data), self._schema, self._options, given)
         except Exception:  # of data whose attributes raise, or before there is any
             return object.__repr__(self)
 

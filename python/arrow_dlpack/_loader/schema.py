@@ -958,17 +958,29 @@ def with_types(schema: Any, kinds: Mapping[str, Any]) -> Any:
 
 
 def of_stream(schema: Any) -> Any:
-    """The schema of a stream, by that of its first batch: later ones may have nulls, and more words
-    than the codes of a dictionary can tell.
+    """The schema of a stream, by that of its first batch: later ones may have nulls, more words
+    than the codes of a dictionary can tell, and maps whose keys are not sorted.
     """
     pa = import_module("pyarrow")
     wide = []
     for own in schema:
-        kind = own.type
+        kind = _unsorted(own.type)
         if pa.types.is_dictionary(kind) and kind.index_type.bit_width < 32:
             kind = pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
         wide.append(own.with_type(kind).with_nullable(True))
     return pa.schema(wide, schema.metadata)
+
+
+def _unsorted(kind: Any) -> Any:
+    """The type with maps, at any depth, of which nothing says that their keys are sorted."""
+    types = import_module("pyarrow").types
+    if types.is_map(kind):
+        fields = [own.with_type(_unsorted(own.type)) for own in (kind.key_field, kind.item_field)]
+        return import_module("pyarrow").map_(*fields)
+    if types.is_struct(kind) or has_offsets(kind) or types.is_fixed_size_list(kind):
+        fields = [kind.field(at) for at in range(kind.num_fields)]
+        return _with_inner(kind, [own.with_type(_unsorted(own.type)) for own in fields])
+    return kind
 
 
 def _check_conforms(

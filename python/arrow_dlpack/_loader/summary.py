@@ -19,15 +19,18 @@ from .source import rows_of_table
 _COLUMNS, _WORDS = 30, 3
 
 
-def of_loader(source: Sequence[str], schema: Any, options: LoaderOptions) -> str:
+def of_loader(
+    source: Sequence[str], schema: Any, options: LoaderOptions, given: Sequence[str] | None = None
+) -> str:
     """source: what is said of it.
 
     schema: that of the source, if it is known.
+    given: the columns that the source gives where none are named, None for all.
     """
     shown = ", ".join(f"{name}={_shown_value(value)}" for name, value in _of_options(options))
     told = [f"source: {line}" if not at else line for at, line in enumerate(source)]
     told += [f"options: {shown}"] if shown else []
-    return lines("Loader", [*told, *_of_columns(schema, options)])
+    return lines("Loader", [*told, *_of_columns(schema, options, given=given)])
 
 
 def of_encoder(schema: Any, options: LoaderOptions) -> str:
@@ -88,9 +91,16 @@ def of_columns(schema: Any) -> list[str]:
     return [] if schema is None else list(_of_columns(schema, LoaderOptions()))
 
 
-def _of_columns(schema: Any, options: LoaderOptions, is_whole: bool = False) -> Iterator[str]:
+def _of_columns(
+    schema: Any,
+    options: LoaderOptions,
+    is_whole: bool = False,
+    given: Sequence[str] | None = None,
+) -> Iterator[str]:
     what, names = options.wanted, options.wanted.columns
     most = None if is_whole else _COLUMNS
+    if names is None and given is not None:
+        names = list(given)
     if names is None and schema is not None:
         names = [name for name in features_of(schema) if name not in what.labels]
     if names is None:
