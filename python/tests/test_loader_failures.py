@@ -105,7 +105,7 @@ def test_a_chunk_of_a_mix_that_an_error_cut_is_in_no_state(lost, part, prefetch)
 
 
 STORE = """
-import sys, fsspec, pyarrow as pa, pyarrow.dataset, pyarrow.parquet as pq
+import gc, sys, weakref, fsspec, pyarrow as pa, pyarrow.dataset, pyarrow.parquet as pq
 from fsspec.implementations.memory import MemoryFileSystem
 from arrow_dlpack import Loader
 
@@ -116,29 +116,42 @@ def open_(self, path, mode="rb", **options):
         raise OSError("503")
     return opened(self, path, mode, **options)
 
+class Held:
+    pass
+
+def read(loader):
+    held = Held()
+    kept.append(weakref.ref(held))
+    return list(loader)
+
+kept = []
 MemoryFileSystem._open = open_
 for at in range(4):
     with fsspec.open(f"memory://d/{at}.parquet", "wb") as file:
         pq.write_table(pa.table({"x": range(1000)}), file)
-is_scanner = sys.argv[1] == "scanner"
 for _ in range(20):
     paths = [f"/d/{at}.parquet" for at in range(4)]
-    dataset = pa.dataset.dataset(paths, filesystem=fsspec.filesystem("memory"))
-    source = dataset.scanner() if is_scanner else "memory://d/*.parquet"
+    # Of a type that the files have not: the error of a store says nothing of it.
+    schema = pa.schema({"x": pa.float32()})
+    dataset = pa.dataset.dataset(paths, schema, filesystem=fsspec.filesystem("memory"))
+    sources = {"scanner": dataset.scanner, "dataset": lambda: dataset}
+    source = sources.get(sys.argv[1], lambda: "memory://d/*.parquet")()
     loader = Loader(source, batch_size=100)
     assert len(list(loader)) == 40
     is_down.append(True)
     try:
-        list(loader)
+        read(loader)
     except OSError as error:
-        assert "503" in str(error) and (is_scanner or "/d/0.parquet" in str(error))
+        assert str(error) == ("503" if sys.argv[1] == "scanner" else "/d/0.parquet: 503")
     else:
         raise AssertionError("it was read")
     is_down.clear()
+    gc.collect()
+    assert kept[-1]() is None, "the error keeps what read has"
 """
 
 
-@pytest.mark.parametrize("source", ["paths", "scanner"])
+@pytest.mark.parametrize("source", ["paths", "scanner", "dataset"])
 def test_a_file_system_of_python_that_fails_ends_the_epoch(source):
     run = [sys.executable, "-c", STORE, source]
     done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=300)

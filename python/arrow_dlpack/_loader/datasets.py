@@ -406,7 +406,9 @@ class Dataset(Source):
             for fragment, own in filter(None, found):
                 if fragment.path in str(own):
                     return own
-                column = self._unmade(query, end, fragment)
+                # A store that fails says nothing of types.
+                is_of_store = isinstance(own, OSError)
+                column = None if is_of_store else self._unmade(query, end, fragment)
                 # pyarrow says the same of a value that the schema does not hold.
                 is_of_filter = column is None and told is not error
                 return told if is_of_filter else _naming(fragment, own, error, column)

@@ -46,7 +46,14 @@ def scanned(scanner: Any) -> Any:
     Its ``to_reader()`` keeps the GIL, and in pyarrow 26 waits for ever where a file system that is
     Python code, as that of fsspec is, fails meanwhile.
     """
-    return Made(scanner.projected_schema, (batch for batch, _ in scanner.scan_batches()))
+
+    def batches() -> Iterator[Any]:
+        # The scan keeps such an error, and that its frames: no local variable may keep the scan, as
+        # one of a generator expression does.
+        for batch, _ in scanner.scan_batches():
+            yield batch
+
+    return Made(scanner.projected_schema, batches())
 
 
 def has_infinite(column: Any) -> bool:
