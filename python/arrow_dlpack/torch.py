@@ -18,6 +18,7 @@ import pickle
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from multiprocessing.context import get_spawning_popen
 from types import FrameType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
@@ -220,7 +221,9 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
             )
         loader, worker, framework = self.loader, get_worker_info(), self._framework
         if worker is None:
-            return loader._iterate(framework)
+            # Counted where its first batch is asked for: a StatefulDataLoader makes one for nothing
+            # where it is handed a state of an epoch's end.
+            return chain.from_iterable(map(loader._iterate, [framework]))
         try:
             # Inside of another dataset, it may be iterated more or less often than the DataLoader.
             number = worker.id if worker.dataset is self else None

@@ -145,6 +145,27 @@ def test_torchdatas_loader_resumes(workers, shuffle):
     assert [batch["y"].tolist() for batch in resumed] == rest
 
 
+@pytest.mark.parametrize("set_epochs", [False, True])
+def test_torchdatas_loader_goes_on_behind_an_epoch_with_the_next(set_epochs):
+    def stateful():
+        dataset = BatchDataset(TABLE, batch_size=64, columns=["y"], shuffle=200, seed=5)
+        return dataset, StatefulDataLoader(dataset, batch_size=None)
+
+    def epoch(loader):
+        return [batch["y"].tolist() for batch in loader]
+
+    _, loader = stateful()
+    expected = [epoch(loader)]
+    state = loader.state_dict()
+    expected += [epoch(loader) for _ in range(2)]
+    dataset, resumed = stateful()
+    resumed.load_state_dict(state)
+    for number in 1, 2:
+        if set_epochs:
+            dataset.set_epoch(number)
+        assert epoch(resumed) == expected[number]
+
+
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize("order", [{}, {"shuffle": 100, "seed": 1}], ids=["plain", "shuffled"])
 def test_workers_that_had_ended_before_the_state_make_no_batch_again(tmp_path, order, persistent):
