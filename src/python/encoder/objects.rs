@@ -292,7 +292,10 @@ impl<'py> PyCells<'_, 'py> {
                     // What pandas has for a null among objects.
                     _ if is_nan => ": None is a null",
                     _ if storage.is_decimal() && cell.is_instance_of::<PyFloat>() => {
-                        ": decimal.Decimal(str(x)) is one, and json.loads(text, parse_float=decimal.Decimal) reads them"
+                        ": decimal.Decimal(str(x)) is one, and json.loads(text, parse_float=decimal.Decimal) makes one of each float"
+                    }
+                    _ if storage.is_floating() && is_of(cell, "decimal", "Decimal") => {
+                        ": float(x) is one"
                     }
                     _ => "",
                 };
