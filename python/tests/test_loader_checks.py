@@ -405,6 +405,12 @@ def test_so_does_a_mix_and_what_is_not_known_is_left_out():
     ]
     assert "  source: Mix, all_exhausted" in repr(Loader(mix, columns=["x"]))
     assert repr(Loader(iter([TABLE]))).endswith("list_iterator\n  columns: all>")
+    encoder = Loader(TABLE, columns=["y"], batch_size=1).encoder()
+    narrow = TABLE.select(["y"]).cast(pa.schema({"y": pa.int8()}))
+    assert repr(Loader(narrow, encoder=encoder, batch_size=1)).endswith("\n  y: int64>")
+    assert repr(Loader(TABLE.select(["y", "s"]), dtype="float32")).endswith(
+        "\n  y: int64 -> float32\n  s: string>"
+    )
     assert "source: generator " in repr(Loader(one for one in [TABLE]))
     assert repr(Loader(lambda index, count: TABLE, columns=["x"])).endswith("<lambda>\n  x>")
     wide = pa.table({f"c{at}": [1] for at in range(100)})

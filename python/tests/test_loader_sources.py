@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import AsArrow, Cast, Categories, Encoder, Loader, Mix, Pad, iter_batches
 from arrow_dlpack.torch import BatchDataset
+from datasets.distributed import split_dataset_by_node
 from pyiceberg.catalog.sql import SqlCatalog
 from test_loader import CONTEXT
 from torch.utils.data import DataLoader
@@ -708,3 +709,124 @@ def test_a_refusal_of_what_can_be_read_again_has_no_note():
         with pytest.raises(KeyError) as refusal:
             list(Loader(source, columns=["X"]))
         assert not getattr(refusal.value, "__notes__", [])
+
+
+def streamed(rows=40, shards=4):
+    return datasets.Dataset(pa.table({"x": np.arange(rows)})).to_iterable_dataset(num_shards=shards)
+
+
+def rows_of(loader):
+    return [row for batch in loader for row in batch["x"].tolist()]
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+@pytest.mark.parametrize("columns", [None, ["x"]])
+def test_a_streamed_dataset_has_the_order_of_its_epoch(is_mixed, columns):
+    rows = streamed().shuffle(seed=3, buffer_size=20)
+    loader = Loader(Mix([(rows, 1)]) if is_mixed else rows, columns=columns, batch_size=7)
+    found = []
+    for epoch in range(3):
+        rows.set_epoch(epoch)
+        found.append(rows_of(loader))
+        assert found[-1] == [row["x"] for row in rows]
+    assert found[0] != found[1] != found[2]
+
+
+def test_a_state_of_a_streamed_dataset_has_its_seed_and_its_epoch():
+    rows = streamed().shuffle(seed=3, buffer_size=20)
+    rows.set_epoch(1)
+    loader = Loader(rows, batch_size=7)
+    epoch = iter(loader)
+    next(epoch)
+    state, rest = loader.state_dict(), rows_of(epoch)
+    for other, number in [(3, 0), (4, 1), (None, 1)]:
+        rows = streamed().shuffle(seed=other, buffer_size=20)
+        rows.set_epoch(number)
+        again = Loader(rows, batch_size=7)
+        again.load_state_dict(state)
+        with pytest.raises(ValueError, match="had another seed .* another epoch by its set_epoch"):
+            iter(again)
+    rows = streamed().shuffle(seed=3, buffer_size=20)
+    rows.set_epoch(1)
+    again = Loader(rows, batch_size=7)
+    again.load_state_dict(state)
+    assert rows_of(again) == rest
+
+
+def test_a_streamed_dataset_that_goes_on_from_its_own_state_is_refused():
+    rows = streamed()
+    epoch = iter(rows)
+    next(epoch)
+    state = rows.state_dict()
+    rows = streamed()
+    rows.load_state_dict(state)
+    with pytest.raises(ValueError, match="a state of its own.* state_dict.. of the Loader"):
+        rows_of(Loader(rows))
+    rows.set_epoch(1)
+    assert rows_of(Loader(rows)) == list(range(40))
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: split_dataset_by_node(streamed(), 0, 2), "divided this dataset for ranks already"),
+        (lambda: streamed().shuffle(), "each rank would have other rows of it: pass seed="),
+        (
+            lambda: datasets.interleave_datasets([streamed()] * 2, probabilities=[0.5, 0.5]),
+            "each rank would have other rows of it: pass seed=",
+        ),
+    ],
+    ids=["split", "shuffled", "interleaved"],
+)
+def test_ranks_of_a_streamed_dataset_need_the_same_rows(is_mixed, make, words):
+    rows = make()
+    source = Mix([(rows, 1)]) if is_mixed else rows
+    loader = Loader(source, batch_size=7, rank=0, world_size=2, uneven="allow")
+    with pytest.raises(ValueError, match=words):
+        iter(loader)
+    assert rows_of(Loader(source, batch_size=7))
+
+
+def test_ranks_of_a_shuffled_stream_have_each_row_once():
+    found = []
+    for rank in range(2):
+        rows = streamed().map(lambda row: row).shuffle(seed=5, buffer_size=9)
+        found += rows_of(Loader(rows, batch_size=7, rank=rank, world_size=2, uneven="allow"))
+    assert sorted(found) == list(range(40))
+
+
+def test_files_of_a_streamed_dataset_that_differ_name_what_makes_them_one(tmp_path):
+    (tmp_path / "a.csv").write_text("y,x\n0,1\n0,2\n")
+    (tmp_path / "b.csv").write_text("y,x\n0,1.5\n0,2\n")
+    files = sorted(map(str, tmp_path.glob("*.csv")))
+    options = {"split": "train", "streaming": True, "cache_dir": str(tmp_path / "cache")}
+    rows = datasets.load_dataset("csv", data_files=files, **options)
+    floats = datasets.Features({"y": datasets.Value("int64"), "x": datasets.Value("float64")})
+    for one in rows, rows.cast(floats):
+        with pytest.raises(TypeError, match=r"x: int64 and x: double.*load_dataset.features=") as e:
+            rows_of(Loader(one))
+        assert "dataset.map(lambda row: row, features=...)" in str(e.value)
+    loaded = datasets.load_dataset("csv", data_files=files, features=floats, **options)
+    for one in loaded, rows.map(lambda row: row, features=floats):
+        assert rows_of(Loader(one)) == [1, 2, 1.5, 2]
+
+
+def test_what_is_no_source_of_rows_is_refused_when_a_loader_is_made(tmp_path):
+    rows = datasets.DatasetDict(train=datasets.Dataset(pa.table({"x": [1]})))
+    for make in Loader, lambda source: Mix([(source, 1)]):
+        with pytest.raises(TypeError, match=r"several sources .train.: .* dataset.\"train\"."):
+            make(rows)
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "a.parquet")
+    files = pq.ParquetDataset(tmp_path / "a.parquet")
+    with pytest.raises(TypeError, match="got ParquetDataset: the path of its files"):
+        Loader(files)
+
+
+def test_a_list_of_a_loader_runs_a_query_once(tmp_path):
+    """`list` asks for the length while the epoch reads; a source that has no value needs texts."""
+    (tmp_path / "e.csv").write_text("id,s\n1,\n2,\n")
+    rows = duckdb.connect().sql("select i as id, 'w' as s from range(500) t(i)")
+    columns = {"id": None, "s": Categories(["w"], nulls=-1, unknown=-2)}
+    loader = Loader(Mix([(rows, 1), (str(tmp_path / "e.csv"), 1)]), columns=columns, batch_size=8)
+    assert len(list(loader)) == 63

@@ -459,7 +459,7 @@ def check(
     order = ["order"] if is_ordered else []
     if saved.get("files") == _REPLACED:
         raise refusal(_difference("files", _REPLACED, None))
-    for name in ("columns", *order, "filter", "rows", "keys", *_KINDS):
+    for name in ("columns", *order, "filter", "rows", "keys", "drawn", *_KINDS):
         if name not in saved or name not in ours:
             continue
         if saved[name] != ours[name]:
@@ -505,6 +505,10 @@ def _difference(name: str, saved: Any, ours: Any) -> str:
     return {
         "filter": "the dataset had another filter of its own",
         "keys": "folders had other keys",
+        "drawn": (
+            "the dataset had another seed of its shuffle() or interleave_datasets(), or none, or "
+            "another epoch by its set_epoch()"
+        ),
         "footers": "the files had other footers (sizes and statistics of row groups, in order)",
         "files": "the files had other sizes or bytes",
         "snapshot": "the files of the table had other rows or sizes",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from importlib import import_module
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,20 +20,23 @@ from .._items import items_of
 from .datasets import Dataset, Files, Fragments, is_of_reading
 from .finite import scanned
 from .iceberg import Iceberg, portable
-from .identity import ends_of, of_footers, of_groups, of_rows, of_types
+from .identity import digest_of, ends_of, of_footers, of_groups, of_rows, of_types
 from .ipc import IpcFiles
 from .known import (
     columns_of_format,
+    generators_of,
     is_hugging_face,
     is_in_memory,
     is_local_system,
     is_of_pyarrow,
+    is_seeded,
     known_schema,
     library_of,
 )
 from .paths import are_ipc_files, arrow_system, format_of, found_files
 from .readers import heads, is_frame, reader_of, table_of
 from .schema import Query, Run, Told, conformed, told_by
+from .sharding import Share
 from .source import Loop, Opened, Several, Source, Stream, casting, rows_of_table
 
 
@@ -242,16 +245,34 @@ _OF_OBJECTS = Told(
 class HuggingFace(Stream):
     """A dataset of Hugging Face's, whose format may say which columns it gives."""
 
-    def __init__(self, own: Sequence[str] | None, *args: Any, **kwargs: Any) -> None:
-        """own: the columns that are read where none are named, None for all."""
+    def __init__(self, dataset: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._own = own
+        self._dataset = dataset
+        #: The columns that are read where none are named, None for all.
+        self._own = columns_of_format(dataset)
 
     def runs(self, query: Query) -> list[Run]:
         return super().runs(self._named(query))
 
     def _identity_of(self, query: Query) -> dict[str, Any]:
-        return super()._identity_of(self._named(query))
+        told = super()._identity_of(self._named(query))
+        orders = [generator.state for generator in generators_of(self._dataset)]
+        # A stream has another order in each of its epochs.
+        return told | ({"drawn": digest_of([orders, self._dataset.epoch])} if orders else {})
+
+    def check_share(self, share: Share) -> None:
+        if share.world == 1:
+            return
+        if getattr(self._dataset, "_distributed", None) is not None:
+            raise ValueError(
+                "split_dataset_by_node has divided this dataset for ranks already: leave rank= and "
+                "world_size= out, or pass the dataset as it was before"
+            )
+        if not all(map(is_seeded, generators_of(self._dataset))):
+            raise ValueError(
+                "this dataset is shuffled or interleaved without a seed, and each rank would have "
+                "other rows of it: pass seed= to its shuffle() or interleave_datasets()"
+            )
 
     def _named(self, query: Query) -> Query:
         """The query with the columns of the format by name, and labels, which may be others: so may
@@ -264,22 +285,35 @@ class HuggingFace(Stream):
         return replace(query, columns=list(dict.fromkeys([*self._own, *has])))
 
 
-def _of_hugging_face(dataset: Any) -> Source:
+def _check_hugging_face(dataset: Any) -> None:
+    """Refuses what has no rows as Arrow data."""
     if isinstance(dataset, dict):
         splits = ", ".join(dataset)
         raise TypeError(
             f"a {type(dataset).__name__} has several sources ({splits}): pass one of them, as "
             f'dataset["{next(iter(dataset), "train")}"]'
         )
-
     if getattr(dataset, "format", {}).get("type") == "custom":
         raise TypeError(
             "this Dataset has a transform, which makes Python's objects and no Arrow data: pass "
             "dataset.with_format(None), and transform= to the Loader"
         )
 
+
+def _of_hugging_face(dataset: Any) -> Source:
+    _check_hugging_face(dataset)
+
     def read(columns: Sequence[str] | None) -> Iterable[Any]:
+        resumed = getattr(dataset, "_starting_state_dict", None)
+        if resumed is not None and resumed["epoch"] == dataset.epoch:
+            raise ValueError(
+                "this dataset goes on from a state of its own, and a Loader reads all rows: pass "
+                "one without load_state_dict(), and state_dict() of the Loader is where that stands"
+            )
         some = dataset if columns is None else dataset.select_columns(list(dict.fromkeys(columns)))
+        some = some.with_format("arrow")
+        if hasattr(some, "set_epoch"):  # what is made of a stream begins with its first epoch
+            some.set_epoch(dataset.epoch)
         return _batches_of_hugging_face(some)
 
     rows = getattr(dataset, "num_rows", None)
@@ -296,7 +330,7 @@ def _of_hugging_face(dataset: Any) -> Source:
     way = casting("x.cast(datasets.Features.from_arrow_schema(schema))")
     known = partial(known_schema, dataset)
     return HuggingFace(
-        columns_of_format(dataset),
+        dataset,
         read,
         rows,
         names=names,
@@ -308,21 +342,38 @@ def _of_hugging_face(dataset: Any) -> Source:
 
 
 def _batches_of_hugging_face(dataset: Any) -> Iterator[Any]:
-    """Those of its rows, and one without rows where there are none."""
+    """Those of its rows, and one without rows where there are none.
+
+    dataset: has Arrow's format.
+    """
     has_rows = getattr(dataset, "num_rows", None) != 0
     batch = None
     # Of a stream, what makes its rows; without Arrow data they are Python's objects.
     makes = getattr(dataset, "_ex_iterable", None)
     is_of_objects = makes is not None and getattr(makes, "iter_arrow", True) is None
     found = _tables_of_objects if is_of_objects else _tables_of_arrow
-    for batch in found(dataset.with_format("arrow")) if has_rows else ():
+    for batch in found(dataset) if has_rows else ():
         yield batch
     if batch is None and dataset.features is not None:
         yield table_of(dataset.features.arrow_schema)
 
 
 def _tables_of_arrow(dataset: Any) -> Iterator[Any]:
-    yield from dataset.iter(batch_size=_ROWS)
+    """`datasets` puts rows of several files together before they have the types of its features."""
+    try:
+        yield from dataset.iter(batch_size=_ROWS)
+    except import_module("pyarrow").ArrowInvalid as error:
+        said, _, kinds = str(error).partition(": \n")
+        lines = (own.splitlines() for own in kinds.split("\nvs\n"))
+        pairs = zip_longest(*lines, fillvalue="nothing")
+        pair = next((pair for pair in pairs if len(set(pair)) > 1), None)
+        if not said.startswith("Schema at index") or pair is None:
+            raise
+        raise TypeError(
+            f"files of this streamed dataset differ in types ({' and '.join(pair)}), "
+            "and datasets puts them together before cast(): load_dataset(features=...) or "
+            "dataset.map(lambda row: row, features=...) makes values of one type"
+        ) from error
 
 
 def _tables_of_objects(dataset: Any) -> Iterator[Any]:
@@ -391,6 +442,8 @@ def check(data: Any, who: str) -> None:
     """Refuses what is no source, before anyone reads it."""
     is_class = isinstance(data, type)
     if _is_source(data) != is_class:
+        if is_hugging_face(data):
+            _check_hugging_face(data)
         return
     got = "None" if data is None else type(data).__name__
     got = f"the class {data.__name__}: pass an object of it" if is_class else got + _way_out(data)
@@ -432,6 +485,10 @@ def _way_out(data: Any) -> str:
         (are_paths, "sorted(x) is a list of paths"),
         (isinstance(data, os.PathLike), _OF_BYTES),
         (bool(of_arrow), of_arrow),
+        (
+            isinstance(data, class_of("pyarrow.parquet", "ParquetDataset")),
+            "the path of its files, or pyarrow.dataset.dataset(path), reads them",
+        ),
         (isinstance(data, Mapping), "pyarrow.table(x) makes a table of columns by their names"),
     ]
     found = next((way for is_it, way in ways if is_it), "")

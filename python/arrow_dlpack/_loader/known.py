@@ -103,6 +103,26 @@ def columns_of_format(data: Any) -> list[str] | None:
     return None if is_of_all or len(own) >= len(data.column_names) else own
 
 
+def generators_of(dataset: Any) -> list[Any]:
+    """NumPy's bit generators that shuffle a streamed dataset of Hugging Face's, or choose among its
+    sources.
+    """
+    found, makes = [], [getattr(dataset, "_ex_iterable", None)]
+    while makes:
+        made = makes.pop()
+        drawn = getattr(getattr(made, "generator", None), "bit_generator", None)
+        found += [] if drawn is None else [drawn]
+        inner = [getattr(made, "ex_iterable", None), *getattr(made, "ex_iterables", ())]
+        makes += [one for one in inner if one is not None]
+    return found
+
+
+def is_seeded(generator: Any) -> bool:
+    """Whether a bit generator of NumPy's had a seed; without one NumPy draws 128 bits."""
+    entropy = getattr(getattr(generator, "seed_seq", None), "entropy", None)
+    return not isinstance(entropy, int) or entropy < 1 << 64
+
+
 def _schema_of_hugging_face(dataset: Any) -> Any:
     # Others than those of the format may be named.
     if columns_of_format(dataset) is not None:

@@ -503,6 +503,7 @@ class Loader(Loop, Generic[Batch_co]):
                 "a reader is read once, by the process that opened it: pass a dataset or a table, "
                 "or a function of (index, count) that opens a reader"
             )
+        source.check_share(share)
         return source
 
     def _with_words(self) -> LoaderOptions:

@@ -33,7 +33,7 @@ from .schema import (
     fitted,
     merged_of,
 )
-from .sharding import shuffled
+from .sharding import Share, shuffled
 from .source import Loop, Source, count_of, joined, seen_by
 from .summary import lines, of_columns, of_source
 
@@ -296,6 +296,10 @@ class Mixed(Source):
         if self.once and self._repeats:
             raise TypeError('"all_exhausted" begins again with a source, and one is read only once')
 
+    def check_share(self, share: Share) -> None:
+        for part in self._parts:
+            part.check_share(share)
+
     @property
     def is_begun(self) -> bool:
         return any(part.is_begun for part in self._parts)
@@ -303,8 +307,8 @@ class Mixed(Source):
     def rows(self, query: Query = ALL) -> int | None:
         if query.where is not None and self.once:
             return None
-        # A filter is counted in sources that know their rows, whatever their types.
-        if query.where is not None and any(part.rows() is None for part in self._parts):
+        # Rows are counted in sources that know theirs, whatever their types.
+        if any(part.rows() is None for part in self._parts):
             return None
         query = self._with_texts(query)
         if seen := self._seen(query):

@@ -51,6 +51,7 @@ from .schema import (
     settled_type,
     told_by,
 )
+from .sharding import Share
 
 #: What is said of a source that gives nothing.
 NO_BATCHES = (
@@ -176,6 +177,9 @@ class Source:
     def pieces(self) -> list[Piece] | None:
         """Its row groups, if it can read each of them alone."""
         return None
+
+    def check_share(self, share: Share) -> None:
+        """Refuses ranks of which each has other data, or a part of them already."""
 
     def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
         """Tells what a state holds of the data as it is now, whenever it is asked.

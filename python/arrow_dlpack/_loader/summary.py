@@ -116,12 +116,9 @@ def _of_columns(
 
 def _becomes(name: str, schema: Any, options: LoaderOptions, is_whole: bool = False) -> str:
     """Its type, if that is known, and what it becomes, if that is something else."""
-    kind, wish = None, options.wanted.wishes.get(name)
-    if schema is not None:
-        try:
-            kind = path_of(name, schema)[0].type
-        except KeyError:
-            kind = None
+    wish = options.wanted.wishes.get(name)
+    # What is read for an encoder has the types of its training.
+    kind = _type_of(name, options.training) or _type_of(name, schema)
     of = "" if kind is None else f": {_cut(str(kind), is_whole)}"
     if wish is not None:
         return f"{of} -> {_of_wish(wish)}"
@@ -131,21 +128,33 @@ def _becomes(name: str, schema: Any, options: LoaderOptions, is_whole: bool = Fa
         return f"{of} -> Ragged"  # a matrix refuses such features
     if name in options.wanted.labels:
         return of
+    how: dict[str, Any] = {}
     if options.dtype is not None:
-        return f"{of} -> {_core._dtype_name(options.dtype)}"
-    # A matrix has one dtype, which all of its columns decide.
-    is_nan = options.nulls == "nan" and not options.matrix
-    return f"{of} -> {made}" if is_nan and (made := _with_nan(kind)) else of
+        how = {"dtype": options.dtype, "physical": options.physical}
+    elif options.nulls == "nan" and not options.matrix:  # its columns have one dtype of all
+        how = {"nulls": "nan"}
+    made = _dtype_of(kind, **how) if how else None
+    # A dtype that is asked for is told, though the column has it.
+    is_same = options.dtype is None and made == _dtype_of(kind)
+    return of if made is None or is_same else f"{of} -> {made}"
 
 
-def _with_nan(kind: Any) -> str | None:
-    """The dtype of its tensors by nulls="nan"; None where that is the one that they have anyway."""
-    empty = import_module("pyarrow").chunked_array([], kind)
-    try:
-        plain, filled = _core.to_tensor(empty), _core.to_tensor(empty, nulls="nan")
-    except (BufferError, TypeError, ValueError):  # of a type that has no tensors
+def _type_of(name: str, schema: Any) -> Any:
+    """None for a column that is not known."""
+    if schema is None:
         return None
-    return None if filled.dtype == plain.dtype else str(filled.dtype)
+    try:
+        return path_of(name, schema)[0].type
+    except KeyError:
+        return None
+
+
+def _dtype_of(kind: Any, **how: Any) -> str | None:
+    """That of its tensors; None for a type that has none."""
+    try:
+        return str(_core.to_tensor(import_module("pyarrow").chunked_array([], kind), **how).dtype)
+    except (BufferError, TypeError, ValueError):
+        return None
 
 
 def _is_object(kind: Any) -> bool:
