@@ -86,6 +86,13 @@ pub(crate) fn index_positions(names: &[&str], metadata: &str) -> Vec<usize> {
     found
 }
 
+/// The names of levels of an index at equal steps, of which pandas writes no column.
+pub(crate) fn index_steps(metadata: &str) -> Vec<String> {
+    let levels = levels(metadata).unwrap_or_default();
+    let steps = levels.iter().filter(|level| level["kind"] == "range");
+    steps.filter_map(|level| level["name"].as_str().map(str::to_owned)).collect()
+}
+
 fn levels(metadata: &str) -> serde_json::Result<Vec<Value>> {
     // Parses only this key: the metadata of a wide table is long.
     let parts: HashMap<String, &RawValue> = match serde_json::from_str(metadata) {
@@ -124,9 +131,17 @@ fn finite(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::index_positions;
+    use super::{index_positions, index_steps};
 
     const NAMES: [&str; 4] = ["a", "day", "b", "day"];
+
+    #[test]
+    fn levels_at_equal_steps_are_named() {
+        let levels =
+            r#""a", {"kind": "range", "name": "b"}, {"kind": "range", "name": null}, {}, 1"#;
+        assert_eq!(index_steps(&format!(r#"{{"index_columns": [{levels}]}}"#)), ["b"]);
+        assert!(index_steps("").is_empty());
+    }
 
     #[test]
     fn index_columns_are_those_of_the_metadata() {

@@ -64,10 +64,42 @@ def _is_object(dtype: Any) -> bool:
     return bool(dtype.kind == "O") and getattr(dtype.type, "__name__", "") == "object_"
 
 
+def prepared(data: Any) -> Any:
+    """The frame of pandas of which pyarrow makes Arrow data: its index has no level with a name
+    that is a RangeIndex. pandas makes one of any integers at equal steps, and pyarrow writes it as
+    metadata alone, so that the column would be there by the values of the others.
+
+    Fails for lists that `refuse_deep` refuses; other data are returned as they are.
+    """
+    refuse_deep(data)
+    if not is_pandas_frame(data):
+        return data
+    index, steps = data.index, class_of("pandas", "RangeIndex")
+    if isinstance(index, class_of("pandas", "MultiIndex")):
+        at = [
+            level
+            for level, name in enumerate(index.names)
+            if name is not None and isinstance(index.levels[level], steps)
+        ]
+        if at:
+            index = index.set_levels([_as_index(index.levels[level]) for level in at], level=at)
+    elif index.name is not None and isinstance(index, steps):
+        index = _as_index(index)
+    if index is data.index:
+        return data
+    made = data.copy(deep=False)
+    made.index = index
+    return made
+
+
+def _as_index(steps: Any) -> Any:
+    """The values of a RangeIndex of pandas as another index, also where they are at equal steps."""
+    return class_of("pandas", "Index")(steps.to_numpy(), name=steps.name)
+
+
 def stream_of(frame: Any, requested_schema: Any = None) -> Any:
     """What ``__arrow_c_stream__`` of a frame or a series of pandas returns."""
-    refuse_deep(frame)
-    return frame.__arrow_c_stream__(requested_schema)
+    return prepared(frame).__arrow_c_stream__(requested_schema)
 
 
 def numbers(frame: Any, names: Sequence[str] | None, takes_nan: bool) -> Any:

@@ -3,6 +3,7 @@
 import io
 import os
 import re
+from collections import deque
 from functools import partial
 
 import adbc_driver_sqlite.dbapi
@@ -21,7 +22,17 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, Cast, Categories, Encoder, Loader, Mix, Pad, iter_batches
+from arrow_dlpack import (
+    AsArrow,
+    ByLength,
+    Cast,
+    Categories,
+    Encoder,
+    Loader,
+    Mix,
+    Pad,
+    iter_batches,
+)
 from arrow_dlpack.torch import BatchDataset
 from datasets.distributed import split_dataset_by_node
 from pyiceberg.catalog.sql import SqlCatalog
@@ -830,3 +841,32 @@ def test_a_list_of_a_loader_runs_a_query_once(tmp_path):
     columns = {"id": None, "s": Categories(["w"], nulls=-1, unknown=-2)}
     loader = Loader(Mix([(rows, 1), (str(tmp_path / "e.csv"), 1)]), columns=columns, batch_size=8)
     assert len(list(loader)) == 63
+
+
+def test_ways_out_of_what_is_nearly_a_source_work(tmp_path):
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    pq.write_table(TABLE, folder / "x.parquet")
+    url = (folder / "x.parquet").as_uri()
+    with pytest.raises(
+        FileNotFoundError, match=r"a%20b.*: (.*a b.*) is there, and paths"
+    ) as caught:
+        iter(Loader(url))
+    told = re.search(r": (\S+ \S+) is there", str(caught.value))[1]
+    sink = io.BytesIO()
+    with pa.ipc.new_file(sink, TABLE.schema) as file:
+        file.write_table(TABLE)
+    reader, batches = pa.ipc.open_file(sink.getvalue()), deque(TABLE.to_batches())
+    with pytest.raises(TypeError, match=r"got RecordBatchFileReader: x.read_all\(\) is a table"):
+        Loader(reader)
+    with pytest.raises(TypeError, match=r"got deque: list\(x\) is a list of tables"):
+        Loader(batches)
+    for source in told, reader.read_all(), list(batches):
+        assert sum(len(batch["x"]) for batch in Loader(source, columns=["x"])) == ROWS
+    words = TABLE.set_column(2, "word", TABLE["word"].dictionary_encode())
+    by = ByLength(50, "word")
+    with pytest.raises(TypeError, match=r'table."word"..cast."string"\) has its values'):
+        next(iter(Loader(words, columns=["x", "word"], batch_size=by)))
+    plain = words.set_column(2, "word", words["word"].cast("string"))
+    columns = {"x": None, "word": Categories(["a"])}
+    assert len(list(Loader(plain, columns=columns, batch_size=by))) == 5

@@ -17,6 +17,7 @@ from arrow_dlpack import (
     Array,
     Cast,
     Categories,
+    Encoder,
     Loader,
     Mix,
     UnsupportedError,
@@ -620,3 +621,68 @@ def test_an_index_whose_labels_are_names_of_pandas_own_is_data():
     frame = pd.DataFrame({"a": pd.Series([held(), 1, 2], index=labels, dtype=object)})
     with pytest.raises(ValueError, match="hold themselves"):
         Array(frame)
+
+
+def of_ids(ids):
+    """pandas makes a RangeIndex of ids at equal steps, as any two are."""
+    return pd.DataFrame({"id": ids, "x": [1.0] * len(ids)}).set_index("id")
+
+
+UNEVEN, EVEN = [5, 9, 7], [1, 2]
+
+
+@pytest.mark.parametrize("ids", [UNEVEN, EVEN, [3], []], ids=str)
+def test_an_index_is_a_column_by_its_name_whatever_its_values(ids):
+    frame, count = of_ids(ids), len(ids)
+    assert to_tensor(frame).shape == (count, 1)
+    assert list(to_tensor_dict(frame)) == ["x"]
+    assert to_tensor(frame, columns=["id", "x"]).tolist() == [[id, 1] for id in ids]
+    assert to_tensor_dict(frame, columns=["id"])["id"].tolist() == ids
+    assert explain(frame, columns=["id"]).zero_copy
+    assert [y.tolist() for _, y in Loader(frame, label="id")] == ([ids] if ids else [])
+    kept = Loader(frame, columns=["id"], filter=pc.field("id") > 1)
+    assert [id for batch in kept for id in batch["id"].tolist()] == [id for id in ids if id > 1]
+    encoder = Encoder(columns=["id", "x"], framework="numpy").fit(of_ids(UNEVEN))
+    assert encoder(frame)["id"].tolist() == ids
+
+
+def test_a_level_of_equal_steps_is_a_column_by_its_name():
+    for levels, names in [([range(2), ["a"]], ["k", None]), ([["a"], range(2)], [None, "k"])]:
+        index = pd.MultiIndex.from_product(levels, names=names)
+        frame = pd.DataFrame({"x": [5, 6]}, index=index)
+        assert to_tensor(frame, columns=["k", "x"]).tolist() == [[0, 5], [1, 6]]
+        assert to_tensor(frame).tolist() == [[5], [6]]
+        assert frame.index is index
+
+
+@pytest.mark.parametrize("wish", [None, Cast("float64", nulls=-1)], ids=["plain", "filled"])
+@pytest.mark.parametrize("parts", [(UNEVEN, EVEN), (EVEN, UNEVEN)], ids=str)
+def test_frames_with_ids_at_equal_steps_and_others_are_one_source(parts, wish):
+    frames = [of_ids(ids) for ids in parts]
+    columns = {"id": wish, "x": None}
+    for source in frames, iter(frames), Mix([(frame, 1) for frame in frames]):
+        rows = [id for batch in Loader(source, columns=columns) for id in batch["id"].tolist()]
+        assert sorted(rows) == [1, 2, 5, 7, 9]
+    loader = Loader(frames, columns={"id": Categories.scan(nulls=-1)})
+    assert loader.categories == {"id": (1, 2, 5, 7, 9)}
+
+
+def test_an_index_of_which_a_table_or_file_has_the_steps_is_not_filled(tmp_path):
+    for at, ids in enumerate([UNEVEN, EVEN]):
+        of_ids(ids).to_parquet(tmp_path / f"{at}.parquet")
+    paths = [str(tmp_path / f"{at}.parquet") for at in range(2)]
+    tables = [pa.Table.from_pandas(of_ids(ids)) for ids in (UNEVEN, EVEN)]
+    columns = {"id": Cast("float64", nulls=-1), "x": None}
+    words = 'column "id" is an index at equal steps in .*write frame.reset_index'
+    encoder = Encoder(columns=columns).fit(of_ids(UNEVEN))
+    for one, other in (paths, tables):
+        for source in [one, other], [other, one], Mix([(one, 1), (other, 1)]):
+            with pytest.raises(KeyError, match=words):
+                list(Loader(source, columns=columns))
+        with pytest.raises(KeyError, match=words):
+            list(Loader(other, encoder=encoder))
+    with pytest.raises(KeyError, match="id"):
+        encoder(tables[1])
+    for read in [pd.read_parquet(path) for path in paths], [one.to_pandas() for one in tables]:
+        (batch,) = Loader(read, columns=columns, batch_size=9)
+        assert batch["id"].tolist() == [*UNEVEN, *EVEN]

@@ -472,3 +472,10 @@ pub(super) fn _index_columns(names: Items<String>, metadata: &[u8]) -> Vec<usize
     str::from_utf8(metadata)
         .map_or_else(|_| Vec::new(), |text| columns::index_positions(&names, text))
 }
+
+/// The names of levels of an index that pandas's metadata describes by steps, without a column.
+#[pyfunction]
+#[pyo3(signature = (metadata, /))]
+pub(super) fn _index_steps(metadata: &[u8]) -> Vec<String> {
+    str::from_utf8(metadata).map_or_else(|_| Vec::new(), columns::index_steps)
+}

@@ -155,6 +155,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(args::_check_names, module)?)?;
     module.add_function(wrap_pyfunction!(args::_check_nulls, module)?)?;
     module.add_function(wrap_pyfunction!(args::_index_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(args::_index_steps, module)?)?;
     module.add_function(wrap_pyfunction!(pickle::_unpickle_tensor, module)?)?;
     module.add_function(wrap_pyfunction!(pickle::_unpickle_array, module)?)?;
     module.add_function(wrap_pyfunction!(functions::_live, module)?)?;

@@ -216,13 +216,17 @@ fn call_for_stream(
     method: &Bound<'_, PyAny>,
     wanted: Option<&[String]>,
 ) -> PyResult<ArrowArrayStream> {
-    let answer = refuse_deep(object).and_then(|()| call_method(object, method));
+    let stream = intern!(object.py(), "__arrow_c_stream__");
+    let answer = prepared(object).and_then(|frame| match frame {
+        Some(frame) => frame.call_method0(stream).map_err(|error| explained(object, error)),
+        None => call_method(object, method),
+    });
     let answer = match (answer, wanted) {
         // pandas converts all columns that it has, and fails for one that Arrow has no type for.
         (Err(error), Some(wanted)) => match narrowed(object, wanted)? {
-            Some(frame) => refuse_deep(&frame)
-                .and_then(|()| frame.call_method0(intern!(object.py(), "__arrow_c_stream__")))
-                .map_err(|error| explained(&frame, error))?,
+            Some(narrow) => prepared(&narrow)
+                .and_then(|frame| frame.as_ref().unwrap_or(&narrow).call_method0(stream))
+                .map_err(|error| explained(&narrow, error))?,
             None => return Err(error),
         },
         (answer, _) => answer?,
@@ -237,13 +241,13 @@ fn call_for_stream(
     moved(&capsule)
 }
 
-/// Refuses a frame or a series of pandas that has lists which pyarrow, to which pandas hands them, follows until the process
-/// ends.
-fn refuse_deep(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    static REFUSE_DEEP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+/// The frame or series of pandas of which pyarrow is to make Arrow data; `None` of anything else. Refuses lists which pyarrow
+/// follows until the process ends.
+fn prepared<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static PREPARED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
     let py = object.py();
-    let Some(pandas) = loaded_module(py, intern!(py, "pandas"))? else { return Ok(()) };
+    let Some(pandas) = loaded_module(py, intern!(py, "pandas"))? else { return Ok(None) };
     let mut is_of_pandas = false;
     for class in [intern!(py, "DataFrame"), intern!(py, "Series")] {
         // Another thread may be importing it.
@@ -252,11 +256,11 @@ fn refuse_deep(object: &Bound<'_, PyAny>) -> PyResult<()> {
         }
     }
     if !is_of_pandas {
-        return Ok(());
+        return Ok(None);
     }
-    match of_frames(py, &REFUSE_DEEP, "refuse_deep")? {
-        Some(function) => function.call1((object,)).map(drop),
-        None => Ok(()),
+    match of_frames(py, &PREPARED, "prepared")? {
+        Some(function) => function.call1((object,)).map(Some),
+        None => Ok(None),
     }
 }
 

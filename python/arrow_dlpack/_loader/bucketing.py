@@ -9,7 +9,7 @@ from .. import _core
 from .._arrow_types import is_binary, is_list, is_text
 from .columns import ByLength, ByTokens, Pad
 from .readers import Made, reader_of, without_views
-from .schema import Query, check_codes
+from .schema import Query, check_codes, decoded_type
 from .sharding import Uneven, check_even, shuffled
 
 #: Batches whose rows are sorted together where no buffer is said, and rows by tokens.
@@ -43,9 +43,12 @@ class Bucketed:
             raise KeyError(f'no column "{self._by.column}" among {reader.schema.names}')
         kind = reader.schema.field(self._by.column).type
         if not _has_lengths(kind):
+            name, words = self._by.column, decoded_type(kind)
+            has_words = words != kind and _has_lengths(words)
+            way = f': table["{name}"].cast("{words}") has its values' if has_words else ""
             raise TypeError(
                 f"{type(self._by).__name__} needs a column of lists, texts or binaries, and "
-                f'"{self._by.column}" is {kind}'
+                f'"{name}" is {kind}{way}'
             )
         batches = self._batches(reader)
         if world > 1 and uneven != "allow":

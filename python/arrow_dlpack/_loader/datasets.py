@@ -72,6 +72,7 @@ from .schema import (
     readable,
     seen_of_all,
     selected,
+    steps_of,
     with_keys,
     with_types,
 )
@@ -501,6 +502,10 @@ class Files(Dataset):
                 return number
         self._schemas.append((path, schema))
         return len(self._schemas) - 1
+
+    def steps(self) -> set[str]:
+        self.fragments()
+        return set[str]().union(*(steps_of(schema) for _, schema in self._schemas))
 
     def schema(self, query: Query = ALL) -> Any:
         self.fragments()

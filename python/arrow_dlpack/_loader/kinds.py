@@ -5,6 +5,7 @@ imported where it is needed, so that sources with ``__arrow_c_stream__`` do with
 """
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
@@ -484,7 +485,9 @@ def _way_out(data: Any) -> str:
     ways = [
         (are_paths, "sorted(x) is a list of paths"),
         (isinstance(data, os.PathLike), _OF_BYTES),
+        (isinstance(data, deque) and all(map(_is_arrow, data)), "list(x) is a list of tables"),
         (bool(of_arrow), of_arrow),
+        (isinstance(data, class_of("pyarrow", "RecordBatchFileReader")), "x.read_all() is a table"),
         (
             isinstance(data, class_of("pyarrow.parquet", "ParquetDataset")),
             "the path of its files, or pyarrow.dataset.dataset(path), reads them",

@@ -56,7 +56,10 @@ def found_files(
         # A file may be called like a pattern.
         is_pattern = has_magic(place) and not _exists(place, system)
         if not is_pattern and kinds.get(place) == "missing":
-            raise FileNotFoundError(f"no file is called {name or repr(name)}")
+            plain = _decoded(place)
+            is_url = plain != place and _exists(plain, system)
+            way = f": {plain} is there, and paths are read as they are" if is_url else ""
+            raise FileNotFoundError(f"no file is called {name or repr(name)}{way}")
         if not is_pattern:
             kind = kinds.get(place) or _kind(place, system)
             own = _files_of(place, name, system) if kind == "directory" else [place]

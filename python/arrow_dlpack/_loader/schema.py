@@ -142,6 +142,22 @@ def features_of(schema: Any) -> list[str]:
     return [name for at, name in enumerate(schema.names) if at not in index]
 
 
+def steps_of(schema: Any) -> set[str]:
+    """The names of an index of pandas's at equal steps, which is in the metadata alone."""
+    metadata = (schema.metadata or {}).get(b"pandas", b"")
+    return set(_core._index_steps(metadata)) - set(schema.names)
+
+
+def check_steps(name: str, part: str, steps: Collection[str]) -> None:
+    """Refuses to take such an index for a column that a part lacks."""
+    if name in steps:
+        raise KeyError(
+            f'column "{name}" is an index at equal steps in {part}, of which pandas has written no '
+            "values: write frame.reset_index(), or read it as a frame, by x.to_pandas() of a table "
+            "or pandas.read_parquet(path)"
+        )
+
+
 def readable(schema: Any) -> list[str] | None:
     """What is read where no columns are named, None for all: less an index of pandas's of which
     levels have one name, which pyarrow does not scan.
@@ -232,6 +248,8 @@ def _merged_field(
     if not have:
         check_lacking(name, parts[0], query)
         return None
+    for part in parts if lacks is not None else ():
+        check_steps(name, part.name, steps_of(part.schema))
     if lacks is not None and not query.fills(name):
         if name in lacks.names:
             names = dict.fromkeys(own for part in parts for own in part.schema.names)

@@ -35,6 +35,7 @@ from .schema import (
     Query,
     Run,
     Told,
+    check_steps,
     common,
     conformed,
     differ,
@@ -49,6 +50,7 @@ from .schema import (
     seen_of_all,
     selected,
     settled_type,
+    steps_of,
     told_by,
 )
 from .sharding import Share
@@ -171,8 +173,16 @@ class Source:
         """The query without columns that this may lack, and does."""
         if query.columns is None:
             return query
-        columns = [name for name in query.columns if not query.may_lack(name) or self.has(name)]
+        filled = set(filter(query.may_lack, query.columns))
+        steps = self.steps() if filled else set()
+        for name in filled:
+            check_steps(name, "the source", steps)
+        columns = [name for name in query.columns if name not in filled or self.has(name)]
         return replace(query, columns=columns)
+
+    def steps(self) -> set[str]:
+        """The names of an index of pandas's at equal steps, of which it has no values."""
+        return set()
 
     def pieces(self) -> list[Piece] | None:
         """Its row groups, if it can read each of them alone."""
@@ -232,6 +242,10 @@ class Opened(Source):
 
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
         return self._open(columns)
+
+    def steps(self) -> set[str]:
+        schema = self._known_schema()
+        return set() if schema is None else steps_of(schema)
 
     def schema(self, query: Query = ALL) -> Any:
         if self.once:
