@@ -1520,3 +1520,13 @@ def test_a_file_with_a_type_that_pyarrow_has_not_is_named(tmp_path, form, kind):
         made = eval(re.search(match, str(told.value))[1], {"polars": polars, "path": paths[1]})
         found = rows(Mix([(paths[0], 1), (made, 1)]), *names, dtype="float64")
         assert sorted(found) == ([(0.5,), (0.5,)] if names == ["y"] else [(1, 0.5), (2, 0.5)])
+
+
+def test_a_csv_file_of_one_line_without_an_end_is_told(tmp_path):
+    """pandas reads it; pyarrow infers no columns of it."""
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
+    (tmp_path / "b.csv").write_text("x,y")
+    with pytest.raises(ValueError, match=r"b\.csv: its one line has no end.*: end it, or leave"):
+        list(Loader(str(tmp_path)))
+    (tmp_path / "b.csv").write_text("x,y\n")
+    assert [batch["x"].tolist() for batch in Loader(str(tmp_path))] == [[1]]

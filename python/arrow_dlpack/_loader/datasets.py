@@ -941,6 +941,11 @@ def _read_footer(fragment: Any) -> None:
     except ValueError as error:
         if fragment.filesystem.get_file_info(fragment.path).size == 0:
             raise ValueError(of_no_bytes(fragment.path)) from error
+        if "Empty CSV file or block" in str(error):
+            raise ValueError(
+                f"{fragment.path}: its one line has no end, and pyarrow takes no names from such a "
+                "line: end it, or leave the file out"
+            ) from error
         if "CSV parse error" in str(error):
             error.add_note(
                 f"pyarrow.csv.read_csv({fragment.path!r}, read_options=..., parse_options=..., "
