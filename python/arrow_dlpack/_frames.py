@@ -65,9 +65,9 @@ def _is_object(dtype: Any) -> bool:
 
 
 def prepared(data: Any) -> Any:
-    """The frame of pandas of which pyarrow makes Arrow data: its index has no level with a name
-    that is a RangeIndex. pandas makes one of any integers at equal steps, and pyarrow writes it as
-    metadata alone, so that the column would be there by the values of the others.
+    """The frame of pandas of which pyarrow makes Arrow data: no level of its index that has
+    a name is a RangeIndex. pandas makes one of any integers at equal steps, and pyarrow writes it
+    as metadata alone, so that its values would decide whether the column is there.
 
     Fails for lists that `refuse_deep` refuses; other data are returned as they are.
     """
@@ -79,11 +79,11 @@ def prepared(data: Any) -> Any:
         at = [
             level
             for level, name in enumerate(index.names)
-            if name is not None and isinstance(index.levels[level], steps)
+            if isinstance(name, str) and isinstance(index.levels[level], steps)
         ]
         if at:
             index = index.set_levels([_as_index(index.levels[level]) for level in at], level=at)
-    elif index.name is not None and isinstance(index, steps):
+    elif isinstance(index.name, str) and isinstance(index, steps):
         index = _as_index(index)
     if index is data.index:
         return data

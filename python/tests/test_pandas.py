@@ -655,6 +655,12 @@ def test_a_level_of_equal_steps_is_a_column_by_its_name():
         assert frame.index is index
 
 
+@pytest.mark.parametrize("name", [7, float("nan"), ("a", 1), None], ids=str)
+def test_an_index_at_equal_steps_whose_name_is_no_text_is_no_matter(name):
+    frame = pd.DataFrame({"x": [5, 6]}, index=pd.RangeIndex(2, name=name))
+    assert to_tensor(frame).tolist() == [[5], [6]]
+
+
 @pytest.mark.parametrize("wish", [None, Cast("float64", nulls=-1)], ids=["plain", "filled"])
 @pytest.mark.parametrize("parts", [(UNEVEN, EVEN), (EVEN, UNEVEN)], ids=str)
 def test_frames_with_ids_at_equal_steps_and_others_are_one_source(parts, wish):
