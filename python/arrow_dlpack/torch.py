@@ -18,7 +18,6 @@ import pickle
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from itertools import chain
 from multiprocessing.context import get_spawning_popen
 from types import FrameType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
@@ -221,9 +220,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
             )
         loader, worker, framework = self.loader, get_worker_info(), self._framework
         if worker is None:
-            # Counted where its first batch is asked for: a StatefulDataLoader makes one for nothing
-            # where it is handed a state of an epoch's end.
-            return chain.from_iterable(map(loader._iterate, [framework]))
+            return _Epoch(loader, framework)
         try:
             # Inside of another dataset, it may be iterated more or less often than the DataLoader.
             number = worker.id if worker.dataset is self else None
@@ -512,6 +509,28 @@ if hasattr(os, "register_at_fork"):
 def _failing(error: Exception) -> Iterator[Any]:
     yield from ()
     raise error
+
+
+class _Epoch(Iterator[Any]):
+    """An epoch that begins, and is counted, where its first batch is asked for: where it is handed
+    a state of an epoch's end, a StatefulDataLoader makes one for nothing.
+    """
+
+    def __init__(self, loader: Loader[Any], framework: Framework) -> None:
+        self._loader, self._framework = loader, framework
+        self._batches: Iterator[Any] | None = None
+
+    def __next__(self) -> Any:
+        if self._batches is None:
+            self._batches = self._loader._iterate(self._framework)
+        return next(self._batches)
+
+    def close(self) -> None:
+        """Ends it: there are no more batches."""
+        close = getattr(self._batches, "close", None)
+        self._batches = iter(())
+        if close is not None:
+            close()
 
 
 def _tried(batches: Iterator[Any], undo: Callable[[], None]) -> Iterator[Any]:

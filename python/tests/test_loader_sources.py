@@ -3,6 +3,8 @@
 import io
 import os
 import re
+import subprocess
+import sys
 from collections import deque
 from functools import partial
 
@@ -762,6 +764,58 @@ def test_a_state_of_a_streamed_dataset_has_its_seed_and_its_epoch():
     again = Loader(rows, batch_size=7)
     again.load_state_dict(state)
     assert rows_of(again) == rest
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_a_state_within_an_epoch_of_a_stream_is_of_the_order_that_it_began_with(is_mixed):
+    """`datasets` orders the shards of each stream by its epoch."""
+
+    def made(epoch):
+        rows = streamed(8)
+        rows.set_epoch(epoch)
+        return rows, Loader(Mix([(rows, 1)]) if is_mixed else rows, batch_size=3)
+
+    rows, loader = made(2)
+    epoch = iter(loader)
+    head = next(epoch)["x"].tolist()
+    rows.set_epoch(5)
+    state = loader.state_dict()
+    _, again = made(2)
+    again.load_state_dict(state)
+    assert sorted(head + rows_of(again)) == list(range(8))
+    for other in 0, 5:
+        _, again = made(other)
+        again.load_state_dict(state)
+        with pytest.raises(ValueError, match="another epoch by its set_epoch"):
+            iter(again)
+
+
+def test_a_state_at_the_end_of_an_epoch_of_a_stream_takes_the_next():
+    def made():
+        rows = streamed().shuffle(seed=3, buffer_size=20)
+        return rows, Loader(rows, batch_size=7)
+
+    rows, loader = made()
+    assert rows_of(loader)
+    state = loader.state_dict()
+    rows.set_epoch(1)
+    expected = rows_of(loader)
+    rows, again = made()
+    again.load_state_dict(state)
+    rows.set_epoch(1)
+    assert rows_of(again) == expected
+
+
+def test_a_loop_over_a_dataset_that_is_left_is_silent_at_the_end_of_the_process():
+    code = (
+        "import pyarrow as pa, datasets; from arrow_dlpack import Loader\n"
+        "rows = datasets.Dataset(pa.table({'x': range(10_000)}))\n"
+        "loops = [iter(Loader(of, batch_size=3)) for of in (rows, rows.to_iterable_dataset())]\n"
+        "for loop in loops: next(loop)\n"
+    )
+    run = [sys.executable, "-c", code]
+    done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_streamed_dataset_that_goes_on_from_its_own_state_is_refused():

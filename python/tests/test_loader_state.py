@@ -159,6 +159,10 @@ def test_torchdatas_loader_goes_on_behind_an_epoch_with_the_next(set_epochs):
     state = loader.state_dict()
     expected += [epoch(loader) for _ in range(2)]
     dataset, resumed = stateful()
+    batches = iter(dataset)
+    next(batches)
+    batches.close()
+    assert list(batches) == []
     resumed.load_state_dict(state)
     for number in 1, 2:
         if set_epochs:

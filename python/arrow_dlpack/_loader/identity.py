@@ -446,10 +446,12 @@ def check(
     is_ordered: bool,
     is_shuffled: bool,
     is_shared: bool,
+    is_begun: bool,
     where: str = "the source",
 ) -> None:
     """An error for a state of other data.
 
+    is_begun: whether batches were made, of which the order is to be the same.
     is_ordered: whether batches with columns in another order are others.
     is_shuffled: whether row groups are put in order.
     is_shared: whether ranks or workers divide them.
@@ -459,7 +461,8 @@ def check(
     order = ["order"] if is_ordered else []
     if saved.get("files") == _REPLACED:
         raise refusal(_difference("files", _REPLACED, None))
-    for name in ("columns", *order, "filter", "rows", "keys", "drawn", *_KINDS):
+    drawn = ["drawn"] if is_begun else []
+    for name in ("columns", *order, "filter", "rows", "keys", *drawn, *_KINDS):
         if name not in saved or name not in ours:
             continue
         if saved[name] != ours[name]:
@@ -488,6 +491,7 @@ def check(
                 is_ordered=is_ordered,
                 is_shuffled=is_shuffled,
                 is_shared=is_shared,
+                is_begun=is_begun,
                 where=name,
             )
 

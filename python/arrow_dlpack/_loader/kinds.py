@@ -256,10 +256,19 @@ class HuggingFace(Stream):
         return super().runs(self._named(query))
 
     def _identity_of(self, query: Query) -> dict[str, Any]:
-        told = super()._identity_of(self._named(query))
-        orders = [generator.state for generator in generators_of(self._dataset)]
-        # A stream has another order in each of its epochs.
-        return told | ({"drawn": digest_of([orders, self._dataset.epoch])} if orders else {})
+        return super()._identity_of(self._named(query))
+
+    def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
+        told, drawn = super().identity(query), self._drawn()
+        return lambda: told() | drawn
+
+    def _drawn(self) -> dict[str, Any]:
+        """What orders a stream that begins now: each of its epochs has another order of files."""
+        generators = generators_of(self._dataset)
+        if not generators and getattr(self._dataset, "num_shards", 1) < 2:
+            return {}
+        states = [generator.state for generator in generators]
+        return {"drawn": digest_of([states, getattr(self._dataset, "epoch", 0)])}
 
     def check_share(self, share: Share) -> None:
         if share.world == 1:
@@ -361,9 +370,11 @@ def _batches_of_hugging_face(dataset: Any) -> Iterator[Any]:
 
 def _tables_of_arrow(dataset: Any) -> Iterator[Any]:
     """`datasets` puts rows of several files together before they have the types of its features."""
+    # At the end of the process nothing is imported any more.
+    invalid = import_module("pyarrow").ArrowInvalid
     try:
         yield from dataset.iter(batch_size=_ROWS)
-    except import_module("pyarrow").ArrowInvalid as error:
+    except invalid as error:
         said, _, kinds = str(error).partition(": \n")
         lines = (own.splitlines() for own in kinds.split("\nvs\n"))
         pairs = zip_longest(*lines, fillvalue="nothing")

@@ -120,7 +120,7 @@ def generators_of(dataset: Any) -> list[Any]:
 def is_seeded(generator: Any) -> bool:
     """Whether a bit generator of NumPy's had a seed; without one NumPy draws 128 bits."""
     entropy = getattr(getattr(generator, "seed_seq", None), "entropy", None)
-    return not isinstance(entropy, int) or entropy < 1 << 64
+    return not isinstance(entropy, int) or entropy < 1 << 96
 
 
 def _schema_of_hugging_face(dataset: Any) -> Any:

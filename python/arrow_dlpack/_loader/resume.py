@@ -200,6 +200,7 @@ class Progress:
             is_ordered=options.matrix,
             is_shuffled=options.shuffle is not None,
             is_shared=share.count > 1,
+            is_begun=self.loaded["batch"] > 0,
         )
         return ours
 
