@@ -69,6 +69,7 @@ def test_batches_of_no_rows_are_of_one():
     assert _core._resume_shuffle(3, 0, (1, 1), 3)[1] == 3
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_a_long_run():
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
