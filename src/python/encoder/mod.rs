@@ -233,15 +233,18 @@ fn of_table(rows: &Bound<'_, PyAny>, wanted: &[TrainedColumn]) -> PyResult<(Vec<
     let DataType::Struct(fields) = field.data_type() else { return Err(no_rows(rows)) };
     let count = array.len();
     let schema = Schema::new_with_metadata(fields.clone(), field.metadata().clone());
-    let pandas = schema.metadata().get("pandas");
-    let steps = pandas.map_or_else(Vec::new, |metadata| columns::index_steps(metadata));
+    // Of pandas's metadata, which are parsed where a column is missing.
+    let has_steps = |name: &String| {
+        let pandas = schema.metadata().get("pandas");
+        pandas.is_some_and(|metadata| columns::index_steps(metadata).contains(name))
+    };
     let table = StructArray::from(without_index(batch(&array, &schema)?)?);
     let (mut found, mut missing) = (Vec::with_capacity(wanted.len()), Vec::new());
     for column in wanted {
         match at_path(&table, column.field.name())? {
             Some((array, field)) => found.push(column.conformed(&array, &field)?),
             // An index of pandas's at equal steps is no column that the rows lack.
-            None if column.may_lack && !steps.contains(column.field.name()) => {
+            None if column.may_lack && !has_steps(column.field.name()) => {
                 found.push(column.nulls(count)?);
             }
             None => missing.push(column.field.name().clone()),
