@@ -128,15 +128,19 @@ def _becomes(name: str, schema: Any, options: LoaderOptions, is_whole: bool = Fa
         return f"{of} -> Ragged"  # a matrix refuses such features
     if name in options.wanted.labels:
         return of
-    how: dict[str, Any] = {}
+    made = _asked_dtype(kind, options)
+    return of if made is None else f"{of} -> {made}"
+
+
+def _asked_dtype(kind: Any, options: LoaderOptions) -> str | None:
+    """That of the column's tensors by dtype=, or by nulls="nan" if it is another one."""
     if options.dtype is not None:
-        how = {"dtype": options.dtype, "physical": options.physical}
-    elif options.nulls == "nan" and not options.matrix:  # its columns have one dtype of all
-        how = {"nulls": "nan"}
-    made = _dtype_of(kind, **how) if how else None
-    # A dtype that is asked for is told, though the column has it.
-    is_same = options.dtype is None and made == _dtype_of(kind)
-    return of if made is None or is_same else f"{of} -> {made}"
+        return _dtype_of(kind, dtype=options.dtype, physical=options.physical)
+    # A matrix has one dtype, which all of its columns decide.
+    if options.nulls != "nan" or options.matrix:
+        return None
+    made = _dtype_of(kind, nulls="nan")
+    return None if made == _dtype_of(kind) else made
 
 
 def _type_of(name: str, schema: Any) -> Any:
