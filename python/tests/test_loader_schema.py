@@ -383,8 +383,8 @@ def test_a_stream_of_many_batches_of_nulls_is_cast():
 VIEWS = pa.array([[9], [1, 2], None, []], pa.list_view(pa.int64())).slice(1)
 RUNS = pa.RunEndEncodedArray.from_arrays([1, 2, 3], [5, None, 6])
 UNION = pa.UnionArray.from_sparse(pa.array([0, 0, 0], pa.int8()), [pa.array([1, 2, None])])
-#: A column, and one of the same values where its nulls are alone.
-BESIDE_NULLS = {
+#: A column, and one in another encoding, or of the same values where its nulls are alone.
+BESIDE = {
     "maps": (
         pa.array([[("a", 1)], [], None], pa.map_(pa.string(), pa.int64())),
         pa.array([[("a", None)], None], pa.map_(pa.string(), pa.null())),
@@ -397,6 +397,11 @@ BESIDE_NULLS = {
     "large list views": (
         pa.array([[1], None], pa.large_list_view(pa.int64())),
         pa.array([[None], None], pa.large_list_view(pa.null())),
+    ),
+    "list views of either width": (VIEWS, pa.array([None, [3]], pa.large_list_view(pa.int64()))),
+    "list views of either width in maps": (
+        pa.array([[("a", [1, 2])], None], pa.map_(pa.string(), pa.list_view(pa.int64()))),
+        pa.array([[("b", [3])], None], pa.map_(pa.string(), pa.large_list_view(pa.int64()))),
     ),
     "list views in structs": (
         pa.StructArray.from_arrays([VIEWS], ["a"]),
@@ -416,11 +421,11 @@ BESIDE_NULLS = {
 }
 
 
-@pytest.mark.parametrize("of", BESIDE_NULLS)
+@pytest.mark.parametrize("of", BESIDE)
 @pytest.mark.parametrize("form", ["list", "ipc", "mix", "stream"])
 @pytest.mark.parametrize("turn", [1, -1])
-def test_nulls_go_with_types_that_pyarrow_does_not_cast(of, form, turn, tmp_path):
-    columns = BESIDE_NULLS[of][::turn]
+def test_types_that_pyarrow_does_not_cast_go_with_nulls_and_other_widths(of, form, turn, tmp_path):
+    columns = BESIDE[of][::turn]
     parts = [pa.table({"x": one}) for one in columns]
     if form == "ipc":
         for at, part in enumerate(parts):
@@ -2013,7 +2018,7 @@ def test_the_way_out_of_a_mix_is_one_for_its_sources(tmp_path, form, of):
 
 @pytest.mark.parametrize("turn", [1, -1])
 @pytest.mark.parametrize("start", [0, 3])
-@pytest.mark.parametrize("kind", ["list", "mix"])
+@pytest.mark.parametrize("kind", ["list", "mix", "stream"])
 def test_lists_of_either_width_may_have_list_views_in_them(kind, start, turn, tmp_path):
     values = [[[row, 1]] * (row % 3) for row in range(300)]
     values[4] = None
@@ -2021,7 +2026,7 @@ def test_lists_of_either_width_may_have_list_views_in_them(kind, start, turn, tm
     for of in (pa.list_, pa.large_list)[::turn]:
         column = pa.array(values, of(pa.list_view(pa.int64())))
         parts.append(pa.table({"x": column.slice(start, 9)}))
-    source = KINDS[kind](tmp_path, parts)
+    source = iter(parts) if kind == "stream" else KINDS[kind](tmp_path, parts)
     (batch,) = Loader(source, columns={"x": AsArrow()}, batch_size=99)
     found = [*values[start : start + 9]] * 2
     if kind == "mix":

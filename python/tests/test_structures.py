@@ -126,12 +126,15 @@ def test_a_mix_takes_maps_of_sorted_keys():
 
 def test_a_stream_whose_later_maps_are_not_sorted_says_of_none_that_they_are():
     plain = pa.map_(pa.string(), pa.int8())
+    makes = pa.list_, pa.large_list, pa.list_view, pa.large_list_view, lambda of: pa.list_(of, 1)
+    names = [str(at) for at in range(len(makes))]
     types = [
-        (pa.struct([("l", pa.list_(kind)), ("f", pa.list_(kind, 1))])) for kind in (SORTED, plain)
+        pa.struct([(name, make(kind)) for name, make in zip(names, makes, strict=True)])
+        for kind in (SORTED, plain)
     ]
     rows = [[("a", 1), ("b", 2)]], [[("b", 2), ("a", 1)]]
     parts = [
-        pa.table({"m": pa.array(own, kind), "s": pa.array([{"l": own, "f": own}], nested)})
+        pa.table({"m": pa.array(own, kind), "s": pa.array([dict.fromkeys(names, own)], nested)})
         for own, kind, nested in zip(rows, (SORTED, plain), types, strict=True)
     ]
     (batch,) = Loader(iter(parts), columns={"m": AsArrow(), "s": AsArrow()}, batch_size=2)

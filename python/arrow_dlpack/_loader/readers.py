@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from .. import _core
-from .._arrow_types import has_offsets, is_list_view
+from .._arrow_types import has_offsets, is_list, is_list_view, with_inner
 from .._frames import (
     class_of,
     explained,
@@ -341,9 +341,14 @@ def _cast_within(column: Any, kind: Any) -> Any:
 def _with_items(column: Any, kind: Any, items: Any) -> Any:
     """Lists that stay where they are in their items, and so do their nulls."""
     pa = import_module("pyarrow")
-    if column.type.id != kind.id and pa.types.is_large_list(kind):
-        offsets = column.offsets.cast(pa.int64())
-        return pa.LargeListArray.from_arrays(offsets, items, type=kind, mask=column.is_null())
+    if column.type.id != kind.id:
+        wide = {"large_list": pa.LargeListArray, "large_list_view": pa.LargeListViewArray}
+        narrow = {"list": pa.ListArray, "list_view": pa.ListViewArray}
+        name = str(kind).partition("<")[0]
+        width = pa.int64() if name in wide else pa.int32()
+        own = (column.offsets, column.sizes) if is_list_view(kind) else (column.offsets,)
+        counts = [of.cast(width) for of in own]
+        return (wide | narrow)[name].from_arrays(*counts, items, type=kind, mask=column.is_null())
     count = 1 if pa.types.is_fixed_size_list(kind) else 3 if is_list_view(kind) else 2
     own = column.buffers()[:count]
     return pa.Array.from_buffers(kind, len(column), own, column.null_count, column.offset, [items])
@@ -390,20 +395,12 @@ def _is_encoded(kind: Any, other: Any) -> bool:
 def _of_nulls(kind: Any) -> Any:
     """The type with nulls alone in its structs or lists."""
     pa = import_module("pyarrow")
-    if pa.types.is_struct(kind):
-        return pa.struct([own.with_type(pa.null()) for own in kind])
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(pa.null(), kind.list_size)
     if pa.types.is_map(kind):
         return pa.map_(kind.key_type, pa.null())
-    makes = {
-        "list": pa.list_,
-        "large_list": pa.large_list,
-        "list_view": pa.list_view,
-        "large_list_view": pa.large_list_view,
-    }
-    found = (make for name, make in makes.items() if getattr(pa.types, f"is_{name}")(kind))
-    return next(found, lambda inner: inner)(pa.null())
+    if not (pa.types.is_struct(kind) or is_list(kind)):
+        return pa.null()
+    inner = map(kind.field, range(kind.num_fields))
+    return with_inner(kind, [own.with_type(pa.null()) for own in inner])
 
 
 def has_coded_views(kind: Any) -> bool:

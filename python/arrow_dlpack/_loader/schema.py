@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .. import _core
-from .._arrow_types import has_offsets, is_binary, is_list_view, is_text
+from .._arrow_types import has_offsets, is_binary, is_list, is_list_view, is_text, with_inner
 from ..typing import Dtype
 from .columns import AsArrow, Cast, Categories, Dense, Pad, Wish, fills_nulls
 from .readers import (
@@ -406,20 +406,10 @@ def _of_one_inner(kinds: Sequence[Any]) -> Sequence[Any]:
     if None in whole.values():
         return kinds
     filled = (
-        _with_inner(kind, [own.with_type(whole[name]) for name, own in fields.items()])
+        with_inner(kind, [own.with_type(whole[name]) for name, own in fields.items()])
         for kind, fields in zip(nested, inner, strict=True)
     )
     return [kind if types.is_null(kind) else next(filled) for kind in kinds]
-
-
-def _with_inner(kind: Any, fields: Sequence[Any]) -> Any:
-    """The struct, or the list, with these fields in it."""
-    pa = import_module("pyarrow")
-    if pa.types.is_struct(kind):
-        return pa.struct(fields)
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(fields[0], kind.list_size)
-    return (pa.large_list if pa.types.is_large_list(kind) else pa.list_)(fields[0])
 
 
 #: What reads columns that no cast makes one, for errors.
@@ -639,11 +629,10 @@ def _merged_list_views(one: Any, other: Any) -> Any:
     """Where what is in one is what is in the other, but for nulls."""
     pa = import_module("pyarrow")
     items = _merged_items(one.value_field, other.value_field)
-    if items is None or one.id != other.id:
+    if items is None or not all(_has_all(items.type, kind.value_type) for kind in (one, other)):
         return None
-    if not all(_has_all(items.type, kind.value_type) for kind in (one, other)):
-        return None
-    return (pa.list_view if pa.types.is_list_view(one) else pa.large_list_view)(items)
+    is_large = pa.types.is_large_list_view(one) or pa.types.is_large_list_view(other)
+    return pa.large_list_view(items) if is_large else pa.list_view(items)
 
 
 def _merged_items(one: Any, other: Any) -> Any:
@@ -701,7 +690,7 @@ def _with_numbers(kind: Any, dtype: Any) -> Any:
     items = _with_numbers(kind.value_type, dtype)
     if items is None:
         return None
-    return _with_inner(kind, [kind.value_field.with_type(items)])
+    return with_inner(kind, [kind.value_field.with_type(items)])
 
 
 def is_one_encoding(one: Any, other: Any) -> bool:
@@ -992,12 +981,11 @@ def of_stream(schema: Any) -> Any:
 def _unsorted(kind: Any) -> Any:
     """The type with maps, at any depth, of which nothing says that their keys are sorted."""
     types = import_module("pyarrow").types
-    if types.is_map(kind):
-        fields = [own.with_type(_unsorted(own.type)) for own in (kind.key_field, kind.item_field)]
-        return import_module("pyarrow").map_(*fields)
-    if types.is_struct(kind) or has_offsets(kind) or types.is_fixed_size_list(kind):
-        fields = [kind.field(at) for at in range(kind.num_fields)]
-        return _with_inner(kind, [own.with_type(_unsorted(own.type)) for own in fields])
+    if types.is_struct(kind) or types.is_map(kind) or is_list(kind):
+        inner = [kind.field(at) for at in range(kind.num_fields)]
+        if types.is_map(kind):  # of which pyarrow counts one field, of both
+            inner = [kind.key_field, kind.item_field]
+        return with_inner(kind, [own.with_type(_unsorted(own.type)) for own in inner])
     return kind
 
 
