@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from importlib import import_module
 from itertools import chain, groupby
 from time import monotonic
+from traceback import walk_tb
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -408,8 +409,8 @@ class Dataset(Source):
                 if fragment.path in str(own):
                     return own
                 # A store that fails says nothing of types.
-                is_of_store = isinstance(own, OSError)
-                column = None if is_of_store else self._unmade(query, end, fragment)
+                is_of_types = isinstance(own, (NotImplementedError, ValueError))
+                column = self._unmade(query, end, fragment) if is_of_types else None
                 # pyarrow says the same of a value that the schema does not hold.
                 is_of_filter = column is None and told is not error
                 return told if is_of_filter else _naming(fragment, own, error, column)
@@ -442,7 +443,7 @@ class Dataset(Source):
                 for _ in reader_of(run.open()):
                     if not is_whole or monotonic() > end:
                         break
-        except (NotImplementedError, OSError, ValueError) as error:
+        except Exception as error:  # of a store too, which has classes of its own
             return fragment, error
         return None
 
@@ -547,7 +548,7 @@ class Files(Dataset):
         return self._stamped if self._format.default_extname == "parquet" else ()
 
     def explained(self, error: Exception, query: Query) -> Exception:
-        if isinstance(error, KeyError):
+        if isinstance(error, KeyError) and not is_of_reading(error):
             paths = [path for path, _ in self._files]
             return of_key(error, paths, self.names() or [], self.keyed)
         return super().explained(error, query)
@@ -840,8 +841,13 @@ def way_of_files(form: str, has_keys: bool) -> str:
 
 def is_of_reading(error: Exception) -> bool:
     """Whether it comes from the data, rather than from what is made of it."""
-    of_pyarrow = type(error).__module__.startswith("pyarrow")
-    return of_pyarrow or isinstance(error, (OSError, _core.StreamError))
+    if type(error).__module__.startswith("pyarrow"):
+        return True
+    if isinstance(error, (OSError, _core.StreamError)):
+        return True
+    # A file system of Python's may raise anything, within a call of pyarrow's.
+    modules = (frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__))
+    return any(module.startswith("pyarrow._dataset") for module in modules)
 
 
 def _is_never_cast(one: Any, other: Any) -> bool:
@@ -853,8 +859,18 @@ def _is_never_cast(one: Any, other: Any) -> bool:
     return has_coded_views(one) or any(tells(other) for tells in no_casts)
 
 
+def _noted(fragment: Any, error: Exception) -> Exception:
+    """An error of a class of its own, whose note names the file."""
+    note = f"The file is {fragment.path}."
+    if note not in getattr(error, "__notes__", []):
+        error.add_note(note)
+    return error
+
+
 def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> Exception:
     """An error of a file's that names it, and the column, if it is one of CSV or of a cast."""
+    if not isinstance(found, (NotImplementedError, OSError, ValueError)):
+        return _noted(fragment, error)
     text = str(found).splitlines()[0] if str(found) else type(found).__name__
     number = re.search(r"In CSV column #(\d+): Row #(\d+)", text)
     if number is not None:
@@ -955,6 +971,9 @@ def _read_footer(fragment: Any) -> None:
         if is_told(fragment.path):
             raise
         raise ValueError(unread(fragment.path)) from error
+    except Exception as error:
+        _noted(fragment, error)
+        raise
 
 
 def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None:
