@@ -687,6 +687,8 @@ def test_an_index_of_which_a_table_or_file_has_the_steps_is_not_filled(tmp_path)
                 list(Loader(source, columns=columns))
         with pytest.raises(KeyError, match=words):
             list(Loader(other, encoder=encoder))
+        with pytest.raises(KeyError, match=words):
+            Loader(other, columns=["id"])
     with pytest.raises(KeyError, match="id"):
         encoder(tables[1])
     for read in [pd.read_parquet(path) for path in paths], [one.to_pandas() for one in tables]:

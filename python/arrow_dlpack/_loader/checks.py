@@ -24,7 +24,7 @@ from .known import names_of
 from .mix import Mix, source_of
 from .options import LoaderOptions
 from .readers import heads, is_column
-from .schema import Query, features_of
+from .schema import Query, check_steps, features_of
 from .source import Loop, Source
 
 
@@ -54,7 +54,11 @@ def check_columns(data: Any, options: LoaderOptions) -> Any:
     try:
         return _checked(data, options)
     except KeyError as error:
-        told = source_of(data).explained(error, options.query)
+        source = source_of(data)
+        steps = source.steps()
+        for name in options.query.columns or ():
+            check_steps(name, "the source", steps)
+        told = source.explained(error, options.query)
         if told is error:
             raise
         raise told from error
