@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import ByLength, Loader
+from arrow_dlpack import ByLength, Loader, Mix
 from test_loader import CONTEXT
 
 ROWS = 103
@@ -261,3 +261,58 @@ for _ in range(200):
     [next(loop) for loop in [iter(Loader(file, batch_size=1, prefetch=4)) for _ in range(3)]]
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("kind", ["file", "files", "dataset", "mix"])
+@pytest.mark.parametrize("seed", [1, None])
+def test_ranks_have_other_row_groups_in_each_epoch(kind, seed, tmp_path):
+    """Rows that are sorted by a label are divided in the order that a seed gives the row groups."""
+    for at in range(2):
+        table = pa.table({"id": range(500 * at, 500 * (at + 1))})
+        pq.write_table(table, tmp_path / f"{at}.parquet", row_group_size=50)
+    whole = pa.table({"id": range(1000)})
+    pq.write_table(whole, tmp_path / "whole.parquet", row_group_size=50)
+    paths = [str(tmp_path / f"{at}.parquet") for at in range(2)]
+    source = {
+        "file": str(tmp_path / "whole.parquet"),
+        "files": paths,
+        "dataset": ds.dataset(paths),
+        "mix": Mix([(path, 1) for path in paths]),
+    }[kind]
+    options = {"batch_size": 7, "shuffle": 100, "seed": seed, "uneven": "allow"}
+    ranks = [Loader(source, rank=rank, world_size=3, **options) for rank in range(3)]
+    seen = []
+    for _ in range(3):
+        rows = [[id for batch in rank for id in batch["id"].tolist()] for rank in ranks]
+        assert sorted(id for own in rows for id in own) == list(range(1000))
+        seen.append(frozenset(rows[0]))
+        if seed is not None:
+            assert all(min(own) < 500 <= max(own) for own in rows)
+    # Ranks that are given no seed know no common order.
+    assert len(set(seen)) == (1 if seed is None else 3)
+    for rank in ranks:
+        begun = iter(rank)
+        next(begun)
+        state, left = rank.state_dict(), [batch["id"].tolist() for batch in begun]
+        rank.load_state_dict(state)
+        assert [batch["id"].tolist() for batch in rank] == left
+
+
+@pytest.mark.parametrize("seed", [1, None])
+def test_workers_mix_the_row_groups_of_a_shuffle(seed, tmp_path):
+    path = tmp_path / "a.parquet"
+    rows = {"y": np.repeat([0, 1], 500), "id": range(1000)}
+    pq.write_table(pa.table(rows), path, row_group_size=50)
+    loader = Loader(str(path), batch_size=50, shuffle=1000, seed=seed)
+    for _ in range(2):
+        batches = list(loader.torch(num_workers=2))
+        assert sorted(id for batch in batches for id in batch["id"].tolist()) == list(range(1000))
+        assert all(0 < int(batch["y"].sum()) < 50 for batch in batches)
+
+
+def test_the_order_of_row_groups_tells_nothing_of_the_rows(tmp_path):
+    for at in range(2):
+        pq.write_table(pa.table({"y": [at] * 100}), tmp_path / f"{at}.parquet")
+    loader = Loader(str(tmp_path), batch_size=1, shuffle=200, seed=5)
+    first = [next(iter(loader))["y"].item() for _ in range(200)]
+    assert 50 < sum(first) < 150

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import torch
-from arrow_dlpack import ByLength, Loader, Mix
+from arrow_dlpack import ByLength, ByTokens, Loader, Mix, Pad
 from arrow_dlpack._loader.datasets import Dataset
 from arrow_dlpack._loader.identity import OtherDataError
 from arrow_dlpack.torch import BatchDataset
@@ -469,3 +469,70 @@ def test_no_state_has_more_batches_than_rows(source, batch):
     loader.load_state_dict({**loader.state_dict(), **state})
     with pytest.raises(ValueError, match="fewer batches"):
         next(iter(loader))
+
+
+GROUPS = pa.table({"id": range(100), "l": [[1] * (at * 7 % 29 + 1) for at in range(100)]})
+OTHERS = pa.table({"id": range(1000, 1040), "l": [[1]] * 40})
+#: Loaders of the same rows, of which one makes other batches than the other.
+OTHER_BATCHES = {
+    "one source of a Mix with row groups": (
+        lambda: Loader(Mix([("a.parquet", 1), (OTHERS, 1)]), batch_size=7, shuffle=20, seed=3),
+        lambda: Loader(Mix([("a.parquet", 1), ("b.parquet", 1)]), batch_size=7, shuffle=20, seed=3),
+        "row groups",
+    ),
+    "physical": (
+        lambda: Loader("a.parquet", batch_size=7, shuffle=20, seed=3, columns=["id"]),
+        lambda: Loader(
+            "a.parquet", batch_size=7, shuffle=20, seed=3, columns=["id"], physical=True
+        ),
+        "physical=",
+    ),
+    "the width of rows that are counted by items": (
+        lambda: Loader(GROUPS, batch_size=ByTokens(64, "l"), columns=["id", "l"]),
+        lambda: Loader(
+            GROUPS, batch_size=ByTokens(64, "l"), columns={"id": None, "l": Pad(0, max_length=30)}
+        ),
+        "max_length=",
+    ),
+    "a filter of the same text": (
+        lambda: Loader(GROUPS, batch_size=7, filter=pc.field("id") < np.float32(50.1)),
+        lambda: Loader(GROUPS, batch_size=7, filter=pc.field("id") < float(np.float32(50.1))),
+        "filter=",
+    ),
+}
+
+
+@pytest.mark.parametrize("of", OTHER_BATCHES)
+@pytest.mark.parametrize("turn", [1, -1])
+def test_a_state_of_the_same_rows_in_other_batches_is_refused(of, turn, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(GROUPS, "a.parquet", row_group_size=10)
+    pq.write_table(OTHERS, "b.parquet")
+    *loaders, words = OTHER_BATCHES[of]
+    one, other = loaders[::turn]
+    saved = one()
+    begun = iter(saved)
+    next(begun)
+    state = json.loads(json.dumps(saved.state_dict()))
+
+    def resumed(loader):
+        loader.load_state_dict(state)
+        return list(loader)
+
+    with pytest.raises(ValueError, match=words):
+        resumed(other())
+    assert len(resumed(one())) == len(list(begun))
+
+
+def test_tables_in_a_mix_go_on_as_files_of_one_row_group(tmp_path):
+    """No order of row groups is drawn of either."""
+    path = tmp_path / "b.parquet"
+    pq.write_table(OTHERS, path)
+    options = {"batch_size": 7, "shuffle": 20, "seed": 3, "columns": ["id"]}
+    saved = Loader(Mix([(OTHERS, 1), (str(path), 1)]), **options)
+    begun = iter(saved)
+    next(begun)
+    loader = Loader(Mix([(str(path), 1), (str(path), 1)]), **options)
+    loader.load_state_dict(saved.state_dict())
+    found, expected = ([batch["id"].tolist() for batch in rest] for rest in (loader, begun))
+    assert found == expected

@@ -52,6 +52,37 @@ def test_sizes_of_buffers_that_are_not_there_are_refused(change):
         Array(source)
 
 
+@pytest.mark.parametrize("kind", ["string", "large_string", "binary", "large_binary"])
+def test_texts_of_bytes_at_any_address_are_read(kind):
+    """As Arrow Flight hands them out, and files in memory behind a header."""
+    values = ["ab", None, "", "\u00e9"]
+    texts = pa.array(values, pa.string()).cast(getattr(pa, kind)())
+    codes = pa.DictionaryArray.from_arrays([1, 2, 0], texts.drop_null())
+    table = pa.table({"x": texts, "s": pa.StructArray.from_arrays([texts], ["a"])})
+    for whole in table, pa.table({"x": codes}):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, whole.schema) as writer:
+            writer.write_table(whole)
+        for header in range(8):
+            moved = pa.py_buffer(bytes(header) + sink.getvalue().to_pybytes()).slice(header)
+            read = pa.ipc.open_stream(moved).read_all()
+            for name in whole.column_names:
+                for start in 0, 1:
+                    array = Array(read[name].chunk(0).slice(start))
+                    assert pa.array(array).equals(whole[name].chunk(0).slice(start))
+            (batch,) = Loader(read, columns={"x": AsArrow()}, batch_size=9)
+            assert pa.array(batch["x"]).to_pylist() == whole["x"].to_pylist()
+
+
+def test_offsets_that_are_not_there_are_refused():
+    source = Source(pa.array(["a"]))
+    with (
+        changed(source.array, b"arrow_array", ARRAY_BUFFERS, 1, lambda _: 0),
+        pytest.raises(ValueError, match="its offsets are missing"),
+    ):
+        Array(source)
+
+
 @pytest.mark.parametrize("which", ["schema", "array"])
 def test_a_structure_at_no_address_of_one_is_refused(which):
     source, name = Source(pa.array([1])), f"arrow_{which}".encode()

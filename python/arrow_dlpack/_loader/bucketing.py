@@ -16,6 +16,12 @@ from .sharding import Uneven, check_even, shuffled
 _BATCHES, _ROWS = 100, 8192
 
 
+def width_of(by: Any, query: Query) -> int | None:
+    """The one width of rows that are counted by their items, if a `Pad` says it."""
+    wish = query.wishes.get(by.column) if isinstance(by, ByTokens) else None
+    return wish.max_length if isinstance(wish, Pad) else None
+
+
 class Bucketed:
     """Rows as batches of similar lengths, in an order that the seed decides.
 
@@ -31,10 +37,8 @@ class Bucketed:
         query: Query,
     ) -> None:
         """query: what is read, of which a `Pad` says what a row is padded or cut to."""
-        wish = query.wishes.get(by.column)
-        width = wish.max_length if isinstance(wish, Pad) else None
-        self._by, self._shuffle, self._drop_last, self._width = by, shuffle, drop_last, width
-        self._seed, self._query = seed, query
+        self._by, self._shuffle, self._drop_last = by, shuffle, drop_last
+        self._width, self._seed, self._query = width_of(by, query), seed, query
 
     def reader(self, stream: Any, world: int, uneven: Uneven) -> Any:
         """Each record batch is one batch; ranks have equally many, if that is asked for."""

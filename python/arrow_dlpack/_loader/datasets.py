@@ -300,7 +300,7 @@ class Dataset(Source):
                 ]
         return self._pieces
 
-    def shuffled(self, pieces: list[Piece], seed: int) -> list[Piece]:
+    def shuffled(self, pieces: Sequence[Piece], seed: int) -> list[Piece]:
         """The pieces in an order that is drawn."""
         return shuffled(pieces, seed)
 

@@ -4,7 +4,7 @@ import atexit
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -113,6 +113,9 @@ def _by_groups(
     position: Position,
 ) -> EpochPlan:
     share, skipped, most = position.reads, position.batch, None
+    if options.shuffle is not None and _is_common(options, share):
+        # Before they are divided: each share has rows of all the source, and others in each epoch.
+        pieces = source.shuffled(pieces, position.seed_of_groups)
     chosen: list[Piece] = list(pieces)
     again = range(0)
     if options.filter is None:
@@ -131,8 +134,8 @@ def _by_groups(
         for span in spans:
             chosen += pieces_of(pieces, span.start * size, min(span.stop * size, rows))
     seed = position.seed_of_part
-    if options.shuffle is not None:
-        chosen = source.shuffled(chosen, seed)
+    if options.shuffle is not None and not _is_common(options, share):
+        chosen = source.shuffled(chosen, position.seed_of_groups)
     if not chosen:
         return EpochPlan(source.read(query), most=0, again=again)
     is_resumed = most is not None and 0 < skipped < most
@@ -145,6 +148,11 @@ def _by_groups(
             return EpochPlan(stream, most=most - skipped, resume=state)
     stream = source.read_pieces(query, chosen)
     return EpochPlan(stream, most=most, handed_out=skipped, again=again)
+
+
+def _is_common(options: LoaderOptions, share: Share) -> bool:
+    """Whether all shares know one seed: ranks that are given none draw each its own."""
+    return options.seed is not None or share.world == 1
 
 
 def _by_turns(
@@ -207,9 +215,10 @@ def drawn_seed(
     if options.shuffle is None:
         return None
     seed = options.seed
-    if seed is None and options.rows is None and share.count > 1:
-        if share.world > 1:
-            raise TypeError("ranks that sort and shuffle the same rows need one seed=")
+    if seed is None and options.rows is None and share.world > 1:
+        raise TypeError("ranks that sort and shuffle the same rows need one seed=")
+    if seed is None and share.world == 1 and share.count > 1:
+        # Workers divide what is in one order.
         worker = import_module("torch.utils.data").get_worker_info()
         seed = int(worker.seed - worker.id)
     if seed is not None:
@@ -402,7 +411,10 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
     def _close_and_raise(self, error: BaseException) -> None:
         """Raises another error, if one tells more than this."""
         explained, self._explained = self._explained, None
-        if explained is None or not isinstance(error, Exception) or not self._position.has_failed:
+        if not isinstance(error, Exception):
+            self._leave()
+            return
+        if explained is None or not self._position.has_failed:
             self.close()
             return
         told = explained(error)
@@ -442,6 +454,14 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
             if not is_refused:
                 # The loader stays where it is.
                 self._position, self._batches, self._explained = Position(0), iter(()), None
+
+    def _leave(self) -> None:
+        """Closes without waiting for a source that may hang, as Ctrl-C asks for."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead.leave()
+        with suppress(ValueError):  # of a thread that is still in the source
+            self.close()
 
     def __enter__(self) -> "Batches[Batch_co]":
         return self

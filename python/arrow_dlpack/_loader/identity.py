@@ -104,9 +104,8 @@ def digest_of(values: Any) -> str:
 
 def of_filter(where: Any) -> str:
     """A text that no other filter has."""
-    text = str(where)
-    # pyarrow leaves out the middle of long lists.
-    return f"{text} {digest_of(pickle.dumps(where, 4))}" if "..." in text else text
+    # pyarrow leaves out the middle of long lists, and the types of values.
+    return f"{where} {digest_of(pickle.dumps(where, 4))}"
 
 
 def _value(value: Any) -> Any:
@@ -483,6 +482,9 @@ def check(
         )
     parts, others = saved.get("sources"), ours.get("sources")
     if isinstance(parts, list) and isinstance(others, list):
+        if any(map(_has_groups, [*parts, *others])):
+            # Those of one source are put in order where each other one has some, too.
+            is_shared = is_shared or _have_groups(parts) != _have_groups(others)
         for at, (one, other) in enumerate(zip(parts, others, strict=False)):
             name = f"source {at} of the Mix"
             check(
@@ -494,6 +496,15 @@ def check(
                 is_begun=is_begun,
                 where=name,
             )
+
+
+def _has_groups(told: Any) -> bool:
+    """Whether there is an order of row groups to draw."""
+    return isinstance(told, Mapping) and told.get("groups", _ONE_GROUP) != _ONE_GROUP
+
+
+def _have_groups(parts: Sequence[Any]) -> bool:
+    return all(isinstance(told, Mapping) and "groups" in told for told in parts)
 
 
 def _difference(name: str, saved: Any, ours: Any) -> str:

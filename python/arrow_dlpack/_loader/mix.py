@@ -374,9 +374,12 @@ class Mixed(Source):
         rows = self.rows() if all(part.pieces() for part in self._parts) else None
         return None if rows is None else [Piece(None, 0, rows)]
 
-    def shuffled(self, pieces: list[Piece], seed: int) -> list[Piece]:
-        """The same rows; the row groups of each source are read in an order that is drawn."""
-        return [Piece(seed, start, stop) for _, start, stop in pieces]
+    def shuffled(self, pieces: Sequence[Piece], seed: int) -> list[Piece]:
+        """The same rows; the row groups of each source are read in an order that is drawn.
+
+        A piece keeps the rows among which the order is drawn, of which it may become a part.
+        """
+        return [Piece((seed, start, stop), start, stop) for _, start, stop in pieces]
 
     def read_pieces(self, query: Query, pieces: Sequence[Piece]) -> Any:
         """Of each source the row groups that have rows of these; all of them with a filter."""
@@ -386,14 +389,19 @@ class Mixed(Source):
     def _read_piece(self, query: Query, piece: Piece) -> Any:
         groups = [part.pieces() or [] for part in self._parts]
         bounds = self._turns.bounds([sum(map(len_of, own)) for own in groups])
-        first, last = (self._turns.counts(at, bounds) for at in (piece.start, piece.stop))
+        seed, *drawn = piece.group or (None, piece.start, piece.stop)
+        ends = (*drawn, piece.start, piece.stop)
+        counts = zip(*(self._turns.counts(at, bounds) for at in ends), strict=True)
         opens, seen = [], self._seen(query)
         opened = list(query.opened or ())
-        for part, own, start, stop in zip(self._parts, groups, first, last, strict=True):
+        for at, (low, high, start, stop) in enumerate(counts):
             # A copy: the source's list stays in its order.
-            some = list(own if query.where is not None else _round(own, start, stop))
-            if piece.group is not None:
-                some = shuffled(some, piece.group)
+            some = list(groups[at] if query.where is not None else _round(groups[at], low, high))
+            if seed is not None:
+                some = shuffled(some, _core._seed_of_part(seed, at))
+            if query.where is None:
+                some = list(pieces_of(some, start - low, stop - low))
+            part = self._parts[at]
             opens.append(_Opens(part, _of(part, query, opened), some, seen))
         return self._turned(opens, query, None if query.where is not None else (piece, bounds))
 

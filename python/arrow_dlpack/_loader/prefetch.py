@@ -64,9 +64,13 @@ class Ahead(Iterator[Any]):
         """Stops the thread and waits until it has stopped."""
         self._end(None)
 
+    def leave(self) -> None:
+        """Stops the thread, and waits a second at most."""
+        self._end(1)
+
     def __del__(self) -> None:
         # The thread that drops it may hold a lock that the thread waits for.
-        self._end(1)
+        self.leave()
 
     def _end(self, seconds: float | None) -> None:
         self._stop.set()

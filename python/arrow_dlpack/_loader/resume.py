@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from . import identity as _identity
+from .bucketing import width_of
 from .columns import integer
 from .mix import Mix, Turns
 from .options import LoaderOptions
@@ -45,6 +46,11 @@ class Position:
     has_failed: bool = False
     #: Whether copies of the loader made its batches, in other processes, until a loop left it.
     is_elsewhere: bool = False
+
+    @property
+    def seed_of_groups(self) -> int:
+        """The seed that orders row groups, which is none by which rows are drawn."""
+        return _core._seed_of_part(self.seed or 0, 2**64 - 1)
 
     @property
     def seed_of_part(self) -> int:
@@ -241,6 +247,8 @@ def options_of(data: Any, options: LoaderOptions) -> dict[str, Any]:
         mix["stopping_strategy"] = data.stopping_strategy
     return mix | {
         "batch_size": options.rows or repr(options.batch_size),
+        "max_length": width_of(options.batch_size, options.query),
+        "physical": options.physical,
         "shuffle": options.shuffle,
         "seed": options.seed,
         "drop_last": options.drop_last,

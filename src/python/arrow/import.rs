@@ -187,13 +187,17 @@ impl<'a> Part<'a> {
     fn texts<O: OffsetSizeTrait>(self, from: usize, len: usize) -> ArrowResult {
         let data_type = self.array.data_type();
         let [offsets, values] = self.array.texts().map_err(ArrowError::CDataInterface)?;
-        let offsets = self.whole_of(offsets)?;
+        let mut offsets = self.whole_of(offsets)?;
+        if offsets.as_ptr().align_offset(align_of::<O>()) != 0 {
+            // Of files in memory and streams over a network, as those of Arrow Flight.
+            offsets = Buffer::from_slice_ref(offsets.as_slice());
+        }
         let values = self.whole_of(values)?;
         let start = self.array.offset() + from;
         let data = ArrayData::builder(data_type.clone()).offset(start).len(len);
         let data = data.nulls(self.nulls(from, len)).add_buffer(offsets).add_buffer(values);
-        // SAFETY: the offsets are aligned and as many as rows, and so are the bits (S2); what the offsets say is checked
-        // next.
+        // SAFETY: the offsets are aligned, one more than rows, and there is a bit for each row (S2); what the offsets say
+        // is checked next.
         let data = unsafe { data.build_unchecked() };
         let is_text = matches!(data_type, DataType::Utf8 | DataType::LargeUtf8);
         if !(is_text && are_texts::<O>(&data)) {

@@ -378,18 +378,18 @@ fn values_of_number(data_type: &DataType) -> Option<BufferSpec> {
 /// Whether what tells the sizes of other buffers can be read: offsets of texts, and sizes of views' buffers. What they
 /// say is checked where it is read, once, because other code may write to it. Of an array without rows nothing is read.
 fn check_sizes(array: &ArrowArray, data_type: &DataType, count: usize) -> Option<&'static str> {
+    use DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
     let is_there = |index: usize, size: usize| {
         array.buffer(index).is_some_and(|start| !start.is_null() && start.addr() % size == 0)
     };
-    let offsets = match data_type {
-        _ if array.length() == 0 => return None,
-        DataType::Utf8 | DataType::Binary => is_there(1, size_of::<i32>()),
-        DataType::LargeUtf8 | DataType::LargeBinary => is_there(1, size_of::<i64>()),
-        DataType::Utf8View | DataType::BinaryView if count > 3 => {
-            let is_there = is_there(count - 1, align_of::<i64>());
-            return (!is_there).then_some("its buffer sizes are missing or misaligned");
+    match data_type {
+        _ if array.length() == 0 => None,
+        Utf8 | Binary | LargeUtf8 | LargeBinary if !is_there(1, 1) => {
+            Some("its offsets are missing")
         }
-        _ => return None,
-    };
-    (!offsets).then_some("its offsets are missing or misaligned")
+        Utf8View | BinaryView if count > 3 && !is_there(count - 1, align_of::<i64>()) => {
+            Some("its buffer sizes are missing or misaligned")
+        }
+        _ => None,
+    }
 }

@@ -15,7 +15,7 @@ use std::{mem, num::NonZero, process};
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::{create_exception, intern, prelude::*, types::PyDict};
 
 use self::forms::{BatchOptionsArg, into_python, not_opened};
@@ -99,10 +99,11 @@ impl PyBatches {
                 }
                 Ok(Some(batch))
             }
-            Ok(None) => self.end(py, open).map(|()| None),
+            Ok(None) => self.end(py, open, true).map(|()| None),
             Err(error) => {
-                // The first error is the one to raise.
-                let _ended = self.end(py, open);
+                // The first error is the one to raise. Ctrl-C does not wait for a source that may hang.
+                let is_awaited = error.is_instance_of::<PyException>(py);
+                let _ended = self.end(py, open, is_awaited);
                 Err(error)
             }
         }
@@ -131,7 +132,7 @@ impl PyBatches {
         if self.is_foreign() {
             return Ok(());
         }
-        self.end(py, self.lock()?)
+        self.end(py, self.lock()?, true)
     }
 
     /// Lets a thread that reads them stop after the source's current batch, without waiting for it.
@@ -156,12 +157,18 @@ impl PyBatches {
         self.process != process::id()
     }
 
-    fn end(&self, py: Python<'_>, mut open: MutexGuard<'_, Batches>) -> PyResult<()> {
+    /// is_awaited: until the source has been released; otherwise a second at most.
+    fn end(
+        &self,
+        py: Python<'_>,
+        mut open: MutexGuard<'_, Batches>,
+        is_awaited: bool,
+    ) -> PyResult<()> {
         let ended = mem::take(&mut open.state);
         drop(open);
         let was_over = matches!(ended, State::Over);
         let released = match &ended {
-            State::Prefetch(made) => prefetch::stop(py, &made.0),
+            State::Prefetch(made) if is_awaited => prefetch::stop(py, &made.0, None),
             _ => Ok(()),
         };
         // The source may wait for threads that need the interpreter.

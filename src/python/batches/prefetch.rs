@@ -2,7 +2,7 @@
 //! interpreter ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{process, task::Poll};
 
 use pyo3::exceptions::{PyRuntimeError, PySystemExit};
@@ -13,6 +13,9 @@ use crate::python::errors::{Asked, Wishes};
 
 /// The interval between checks for signals, such as Ctrl-C.
 const A_WHILE: Duration = Duration::from_millis(50);
+
+/// How long the end of the interpreter waits for sources: one that hangs is not to hold the process for ever.
+const AT_EXIT: Duration = Duration::from_secs(10);
 
 /// The queues of batches whose thread may be running, with their process ids.
 type Queues = Vec<(u32, Arc<Queue>)>;
@@ -40,10 +43,14 @@ pub(in crate::python) fn next(
     }
 }
 
-/// Asks the thread to stop, and waits until it has.
-pub(in crate::python) fn stop(py: Python<'_>, queue: &Queue) -> PyResult<()> {
+/// Asks the thread to stop, and waits until it has, or until then.
+pub(in crate::python) fn stop(
+    py: Python<'_>,
+    queue: &Queue,
+    until: Option<Instant>,
+) -> PyResult<()> {
     py.detach(|| queue.stop());
-    while !py.detach(|| queue.join(A_WHILE)) {
+    while !py.detach(|| queue.join(A_WHILE)) && until.is_none_or(|until| Instant::now() < until) {
         py.check_signals()?;
     }
     Ok(())
@@ -76,10 +83,12 @@ pub(in crate::python) fn ending() -> PyErr {
     }
 }
 
-/// Stops all threads before the interpreter ends, because their sources may need it.
+/// Stops all threads before the interpreter ends, because their sources may need it; those that take too long are left
+/// behind.
 #[pyfunction]
 pub(in crate::python) fn _stop_batches(py: Python<'_>) -> PyResult<()> {
     let queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner).take();
     let mut ours = queues.iter().flatten().filter(|(process, _)| *process == process::id());
-    ours.try_for_each(|(_, queue)| stop(py, queue))
+    let until = Instant::now() + AT_EXIT;
+    ours.try_for_each(|(_, queue)| stop(py, queue, Some(until)))
 }
