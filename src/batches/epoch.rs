@@ -10,7 +10,8 @@
 //! - **The seed of an epoch** is the seed itself for epoch 0, so that [`Shuffle`](super::Shuffle) has the order of the
 //!   first epoch; for epoch `n` it is number `n` of the seed, less its 11 lowest bits: a float holds it, and so JSON.
 //! - **The seed of a part**, of readers that draw side by side, is the epoch's own for part 0, and for part `n` number `n`
-//!   of the complement of it. Part `n` is worker `n / world` of rank `n % world`.
+//!   of the complement of it. Part `n` is worker `n / world` of rank `n % world`. Python's `Loader` draws the order of row
+//!   groups by that of part `2^64 - 1`, and then divides them, so that it tells nothing of the rows that a part draws.
 //! - **The batches of a rank and worker** are those of [`Share::range`], or of [`Share::turns`].
 //!
 //! ```

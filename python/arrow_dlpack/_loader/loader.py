@@ -93,7 +93,8 @@ class Loader(Loop, Generic[Batch_co]):
     loop that only takes the batches is 8% slower with it.
     rank, world_size: the share of process rank of world_size; rank="auto" asks torch.distributed,
     and torchrun's variables. The workers of PyTorch's DataLoader divide the share of their rank.
-    Parquet files are divided by rows: a process reads only the row groups that have its rows. Of
+    Parquet files are divided by rows: a process reads only the row groups that have its rows. With
+    shuffle and seed these are put in order before, so that it has other rows in each epoch. Of
     other sources every process reads all, and keeps every world_size-th batch.
     uneven: what to do where ranks would not have equally many batches: "drop" leaves out the last
     ones, "repeat" makes some a second time, "allow" lets ranks differ. None is an error.
