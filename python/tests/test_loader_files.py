@@ -2,6 +2,7 @@
 
 import datetime
 import glob
+import gzip
 import itertools
 import json
 import os
@@ -1530,3 +1531,57 @@ def test_a_csv_file_of_one_line_without_an_end_is_told(tmp_path):
         list(Loader(str(tmp_path)))
     (tmp_path / "b.csv").write_text("x,y\n")
     assert [batch["x"].tolist() for batch in Loader(str(tmp_path))] == [[1]]
+
+
+@pytest.mark.parametrize("end", ["\n1,2\n", ""])
+def test_a_csv_file_of_gzip_by_another_name_is_told(end, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(gzip.compress(f"x,y{end}".encode()))
+    with pytest.raises(ValueError, match=r"a\.csv is a file of gzip.* ends in \.csv\.gz"):
+        list(Loader(path))
+    if end:
+        assert rows(path.rename(f"{path}.gz"), "x", "y") == [(1, 2)]
+
+
+TABLES = {
+    "_delta_log/0.json": r"Delta Lake, as _delta_log in it .*deltalake\.DeltaTable\('{}'\) is a",
+    ".hoodie/hoodie.properties": r"Hudi, as \.hoodie in .*load\('{}'\)\.toArrow\(\) is a",
+    "_spark_metadata/0": r"Spark's streaming sink, .*parquet\('{}'\)\.toArrow\(\) is a",
+    "metadata/v1.metadata.json": r"Iceberg, as v1\.metadata\.json in .*StaticTable\.from_metadata",
+}
+
+
+@pytest.mark.parametrize("log", TABLES)
+@pytest.mark.parametrize("inner", ["", "b/c/"])
+@pytest.mark.parametrize("where", ["local", "memory"])
+def test_the_folder_of_a_table_format_is_refused(log, inner, where, tmp_path, monkeypatch):
+    """It has files that the table has no more."""
+    memory = fsspec.filesystem("memory")
+    monkeypatch.setattr(type(memory), "store", {})
+    monkeypatch.setattr(type(memory), "pseudo_dirs", [""])
+    fs = memory if where == "memory" else fsspec.filesystem("local", auto_mkdir=True)
+    folder = "memory://t" if where == "memory" else tmp_path.as_posix()
+    fs.pipe(f"{folder}/{inner}{log}", b"{}")
+    for file in "z.parquet", f"{inner}k=1/a.parquet":
+        with fs.open(f"{folder}/{file}", "wb") as sink:
+            pq.write_table(pa.table({"x": [1]}), sink)
+    table = re.escape(f"{folder}/{inner}".removesuffix("/")) + "/?"
+    match = rf"^{table} is a table of {TABLES[log].format(table)}.*a pattern such as"
+    for source in folder, f"{folder}/", Mix({folder: 1}):
+        with pytest.raises(ValueError, match=match):
+            list(Loader(source))
+    # A pattern and names of files are the caller's word.
+    for source in f"{folder}/**/*.parquet", [f"{folder}/z.parquet"], f"{folder}/{inner}k=1":
+        assert set(rows(source, "x")) == {(1,)}
+
+
+def test_names_of_table_formats_elsewhere_are_no_table(tmp_path):
+    """In a hidden folder, as that of a tool, and "metadata" without those of Iceberg."""
+    for name in ".cache/_delta_log", "_old/metadata", "metadata":
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "_old/metadata/v1.metadata.json").write_text("{}")
+    write(tmp_path / "metadata", [pa.table({"x": [1]})])
+    assert rows(tmp_path, "x") == [(1,)]
+    # A file that a user of Iceberg names elsewhere.
+    with pytest.raises(ValueError, match="is the metadata of a table of Iceberg.*load_table"):
+        Loader(tmp_path / "_old/metadata/v1.metadata.json", columns=["x"])

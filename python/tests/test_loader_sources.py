@@ -352,7 +352,7 @@ def test_a_file_may_be_called_like_a_pattern(folder, tmp_path):
 
 def test_files_that_are_not_read_together_are_named(folder):
     parquet, arrow = folder / "parquet" / "0.parquet", folder / "arrow" / "0.arrow"
-    for source in [parquet, arrow], str(folder):
+    for source in [parquet, arrow], [folder / "parquet", folder / "arrow"]:
         with pytest.raises(ValueError, match=r"files of one format .*\.(arrow|csv|parquet): a Mix"):
             iter(Loader(source))
     with pytest.raises(ValueError, match=r"from one file system: memory:.*/0.parquet.*a Mix takes"):

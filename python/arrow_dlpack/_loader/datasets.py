@@ -28,8 +28,11 @@ from .identity import (
 from .known import is_local_system, is_of_pyarrow, local_path
 from .parallel import side_by_side
 from .paths import (
+    GZIP,
     NEXT,
+    beginning,
     is_told,
+    of_gzip,
     of_key,
     of_no_bytes,
     of_no_type,
@@ -950,6 +953,7 @@ def _read_footer(fragment: Any) -> None:
         # Errors of fsspec's file systems may tell no file.
         raise type(error)(f"{fragment.path}: {error}") from error
     except UnicodeDecodeError as error:
+        _check_no_gzip(fragment, error)
         raise ValueError(
             f"{fragment.path}: the names of its columns are no UTF-8: "
             f"{_other_encoding(fragment.path)}"
@@ -957,6 +961,7 @@ def _read_footer(fragment: Any) -> None:
     except ValueError as error:
         if fragment.filesystem.get_file_info(fragment.path).size == 0:
             raise ValueError(of_no_bytes(fragment.path)) from error
+        _check_no_gzip(fragment, error)
         if "Empty CSV file or block" in str(error):
             raise ValueError(
                 f"{fragment.path}: its one line has no end, and pyarrow takes no names from such a "
@@ -974,6 +979,16 @@ def _read_footer(fragment: Any) -> None:
     except Exception as error:
         _noted(fragment, error)
         raise
+
+
+def _check_no_gzip(fragment: Any, error: Exception) -> None:
+    """A better error for a CSV file of gzip whose name does not say so: pyarrow reads it as text.
+
+    error: that of reading it.
+    """
+    is_named = fragment.path.lower().endswith(".csv")
+    if is_named and beginning(fragment.path, fragment.filesystem).startswith(GZIP):
+        raise ValueError(of_gzip(fragment.path)) from error
 
 
 def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None:

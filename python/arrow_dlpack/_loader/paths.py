@@ -28,6 +28,8 @@ _FORMATS = {
 #: How files with a footer of Arrow IPC begin, and those of the first version of Feather.
 IPC_FILE, FEATHER = b"ARROW1", b"FEA1"
 _IPC_STREAM = b"\xff\xff\xff\xff"
+#: How files of gzip begin.
+GZIP = b"\x1f\x8b"
 #: How files begin whose names do not tell.
 _BEGINNINGS = {
     b"PAR1": "parquet",
@@ -40,6 +42,21 @@ _BEGINNINGS = {
 NEXT = "the next one reads it anew"
 #: What Hive calls a null, as the value of a key.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
+#: Folders that table formats keep beside the files of a table, the formats, and what reads these.
+_TABLES = {
+    "_delta_log": ("Delta Lake", "deltalake.DeltaTable({!r}) is a source"),
+    ".hoodie": ("Hudi", 'spark.read.format("hudi").load({!r}).toArrow() is a source'),
+    "_spark_metadata": (
+        "Spark's streaming sink",
+        "spark.read.parquet({!r}).toArrow() is a source",
+    ),
+}
+#: How the names of Iceberg's metadata end, in the folder "metadata" of a table.
+_ICEBERG = (".metadata.json", ".metadata.json.gz")
+_WAY_OF_ICEBERG = (
+    "a table of pyiceberg is a source, as catalog.load_table(...), or "
+    "pyiceberg.table.StaticTable.from_metadata(path) with the path of its newest .metadata.json"
+)
 
 
 def found_files(
@@ -81,7 +98,7 @@ def found_files(
         below: dict[str, None] = {}
         for match in matches:
             is_folder = of_matches[match] == "directory"
-            own = _files_of(match, match, system) if is_folder else [match]
+            own = _files_of(match, match, system, is_pattern) if is_folder else [match]
             below |= dict.fromkeys(own)
         found += [(path, _keys(path, base)) for path in below]
     if not found:
@@ -203,13 +220,23 @@ def _shown(names: Iterable[str]) -> list[str]:
     return sorted(name for name in names if not _is_hidden(name))
 
 
-def _below(folder: str, system: Any) -> list[str]:
-    """The files of a folder and of those in it, but for hidden ones."""
+def _below(folder: str, system: Any, called: str | None) -> list[str]:
+    """The files of a folder and of those in it, but for hidden ones.
+
+    called: the folder's name for errors, if it may be no table and have none in it.
+    """
+
+    def check(inner: Iterable[str]) -> None:
+        if called is not None:
+            _check_no_table(inner, called)
 
     def local() -> Iterator[str]:
         top = os.path.realpath(folder)
         walked = {top}
         for at, folders, files in os.walk(folder, followlinks=True):
+            beside = at.removeprefix(folder).replace(os.sep, "/").strip("/")
+            own = chain((f"{one}/" for one in sorted(folders)), sorted(files))
+            check(f"{beside}/{one}".removeprefix("/") for one in own)
             inner = []
             for name in _shown(folders):
                 real = os.path.realpath(path := os.path.join(at, name))
@@ -226,15 +253,41 @@ def _below(folder: str, system: Any) -> list[str]:
 
     if system is None:
         return sorted(local())
-    found = (name for name in system.find(folder) if not name.endswith("/"))
+    found = sorted(system.find(folder))
     base = folder.rstrip("/") + "/"
-    inner = (name for name in found if not _is_hidden(name.removeprefix(base)))
-    return sorted(inner)
+    check(path.removeprefix(base) for path in found)
+    shown = (path for path in found if not path.endswith("/"))
+    return [path for path in shown if not _is_hidden(path.removeprefix(base))]
 
 
-def _files_of(folder: str, name: str, system: Any) -> list[str]:
-    """The files of a folder; of one that save_to_disk of Hugging Face made, those with its rows."""
-    files = _below(folder, system)
+def _check_no_table(paths: Iterable[str], name: str) -> None:
+    """An error for a folder of a table format: which of its files count, its log alone tells.
+
+    paths: what is in the folder, with hidden names and a slash after each folder.
+    """
+    for path in paths:
+        *folders, file = path.split("/")
+        for at, part in enumerate(folders):
+            is_iceberg = folders[at:] == ["metadata"] and file.endswith(_ICEBERG)
+            if part in _TABLES or is_iceberg:
+                form, way = _TABLES.get(part, ("Iceberg", _WAY_OF_ICEBERG))
+                table = "/".join([name.removesuffix("/"), *folders[:at]]) if at else name
+                raise ValueError(
+                    f"{table} is a table of {form}, as {file if is_iceberg else part} in it tells, "
+                    "and may have files that are deleted or not committed: "
+                    f"{way.format(table)}; a list of its current files, or a pattern such as "
+                    '"folder/**/*.parquet" for every file that is there, is read too'
+                )
+            if _is_hidden(part):  # what is in it is not read
+                break
+
+
+def _files_of(folder: str, name: str, system: Any, is_pattern: bool = False) -> list[str]:
+    """The files of a folder; of one that save_to_disk of Hugging Face made, those with its rows.
+
+    is_pattern: a pattern matched it, which is the caller's word for what is in it.
+    """
+    files = _below(folder, system, None if is_pattern else name)
     base = folder.rstrip("/")
     own = (file for file in files if os.path.dirname(file).rstrip("/") == base)
     at = {os.path.basename(file): file for file in own}
@@ -385,7 +438,7 @@ def format_of(files: Sequence[str], system: Any) -> Any:
         if (form := told_by_name(file)) is not None:
             found.setdefault(form, file)
     if not found:
-        begin = _beginning(files[0], system)
+        begin = beginning(files[0], system)
         if not begin:
             raise ValueError(of_no_bytes(files[0]))
         told = next((form for of, form in _BEGINNINGS.items() if begin.startswith(of)), None)
@@ -423,7 +476,8 @@ def is_told(file: str) -> bool:
     return told_by_name(file) is not None
 
 
-def _beginning(path: str, system: Any) -> bytes:
+def beginning(path: str, system: Any) -> bytes:
+    """The first bytes of a file."""
     with named(path), system.open_input_stream(path, compression=None) as file:
         return bytes(file.read(8))
 
@@ -434,7 +488,7 @@ def are_ipc_files(paths: Sequence[str], system: Any) -> bool:
     Of files over a network the first one tells for all.
     """
     asked = paths if is_local_system(system) else paths[:1]
-    return all(_beginning(path, system).startswith(IPC_FILE) for path in asked)
+    return all(beginning(path, system).startswith(IPC_FILE) for path in asked)
 
 
 def is_ipc(path: str, begin: bytes) -> bool:
@@ -444,6 +498,8 @@ def is_ipc(path: str, begin: bytes) -> bool:
 
 def unread(path: str) -> str:
     """The error for a file that is of no format that is read."""
+    if path.endswith(_ICEBERG):
+        return f"{path} is the metadata of a table of Iceberg, and has no rows: {_WAY_OF_ICEBERG}"
     end = os.path.splitext(path.lower().removesuffix(".gz"))[1]
     way = _ELSEWHERE.get(
         end, "what opens it as a table, or as a dataset of pyarrow, makes a source"
@@ -461,6 +517,11 @@ def of_no_bytes(path: str) -> str:
         f"{path} has no bytes, and so no columns: write it again, or pass a list of paths or a "
         "pattern without it"
     )
+
+
+def of_gzip(path: str) -> str:
+    """The error for a file of gzip whose name does not say so."""
+    return f"{path} is a file of gzip, which is read if its name ends in .csv.gz: rename it"
 
 
 def of_replaced(path: str, anew: str) -> str:
