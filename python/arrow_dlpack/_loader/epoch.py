@@ -27,7 +27,7 @@ from .readers import Made
 from .resume import Position
 from .row_groups import Piece, len_of, pieces_of
 from .schema import Query
-from .sharding import Share
+from .sharding import Share, worker_info
 from .source import Source
 
 Batch_co = TypeVar("Batch_co", covariant=True)
@@ -150,9 +150,15 @@ def _by_groups(
     return EpochPlan(stream, most=most, handed_out=skipped, again=again)
 
 
+def _seed_of_all(options: LoaderOptions, share: Share) -> int | None:
+    """The seed that all shares know; None for ranks without seed=, which draw each its own."""
+    worker = worker_info() if options.seed is None and share.world == 1 else None
+    return options.seed if worker is None else int(worker.seed - worker.id)
+
+
 def _is_common(options: LoaderOptions, share: Share) -> bool:
-    """Whether all shares know one seed: ranks that are given none draw each its own."""
-    return options.seed is not None or share.world == 1
+    """Whether all shares put row groups in the same order."""
+    return share.count == 1 or _seed_of_all(options, share) is not None
 
 
 def _by_turns(
@@ -214,13 +220,11 @@ def drawn_seed(
     """
     if options.shuffle is None:
         return None
-    seed = options.seed
-    if seed is None and options.rows is None and share.world > 1:
+    # Workers divide what is in one order.
+    seed = None if share.count == 1 else _seed_of_all(options, share)
+    seed = options.seed if seed is None else seed
+    if seed is None and options.rows is None and share.count > 1:
         raise TypeError("ranks that sort and shuffle the same rows need one seed=")
-    if seed is None and share.world == 1 and share.count > 1:
-        # Workers divide what is in one order.
-        worker = import_module("torch.utils.data").get_worker_info()
-        seed = int(worker.seed - worker.id)
     if seed is not None:
         return _core._seed_of_epoch(seed % 2**64, epoch % 2**64)
     if framework == "torch":
