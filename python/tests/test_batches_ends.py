@@ -556,6 +556,42 @@ def test_a_fork_has_no_part_in_its_parents_batches(prefetch):
     ]
 
 
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize("options", [{}, {"transform": dict}], ids=str)
+def test_ctrl_c_does_not_wait_for_a_source_that_hangs(options):
+    go, waited = threading.Event(), []
+
+    def before(number):
+        if number == 2:
+            waited.append(go.wait(60))
+
+    source = Source(chunks=None, before=before)
+    batches = iter_batches(source, prefetch=2, **options)
+    next(batches)
+    timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        list(batches)
+    timer.join()
+    assert list(batches) == []
+    assert waited == []
+    go.set()
+    assert source.is_released()
+
+
+def test_the_process_ends_where_a_source_hangs():
+    found = run("""
+        import threading
+        def batches():
+            yield pa.table({"x": [1]})
+            threading.Event().wait()
+
+        read = iter_batches(batches(), batch_size=1, prefetch=2)
+        print(len(next(read)["x"]))
+    """)
+    assert found == "1\n"
+
+
 @PREFETCH
 @pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_the_waiting(prefetch):

@@ -466,6 +466,8 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
             ahead.leave()
         with suppress(ValueError):  # of a thread that is still in the source
             self.close()
+        # That thread releases it.
+        self._engine, self._batches = None, iter(())
 
     def __enter__(self) -> "Batches[Batch_co]":
         return self
