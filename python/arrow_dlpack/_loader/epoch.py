@@ -113,7 +113,8 @@ def _by_groups(
     position: Position,
 ) -> EpochPlan:
     share, skipped, most = position.reads, position.batch, None
-    if options.shuffle is not None and _is_common(options, share):
+    is_common = share.count == 1 or _seed_of_all(options, share) is not None
+    if options.shuffle is not None and is_common:
         # Before they are divided: each share has rows of all the source, and others in each epoch.
         pieces = source.shuffled(pieces, position.seed_of_groups)
     chosen: list[Piece] = list(pieces)
@@ -134,7 +135,7 @@ def _by_groups(
         for span in spans:
             chosen += pieces_of(pieces, span.start * size, min(span.stop * size, rows))
     seed = position.seed_of_part
-    if options.shuffle is not None and not _is_common(options, share):
+    if options.shuffle is not None and not is_common:
         chosen = source.shuffled(chosen, position.seed_of_groups)
     if not chosen:
         return EpochPlan(source.read(query), most=0, again=again)
@@ -154,11 +155,6 @@ def _seed_of_all(options: LoaderOptions, share: Share) -> int | None:
     """The seed that all shares know; None for ranks without seed=, which draw each its own."""
     worker = worker_info() if options.seed is None and share.world == 1 else None
     return options.seed if worker is None else int(worker.seed - worker.id)
-
-
-def _is_common(options: LoaderOptions, share: Share) -> bool:
-    """Whether all shares put row groups in the same order."""
-    return share.count == 1 or _seed_of_all(options, share) is not None
 
 
 def _by_turns(
@@ -221,8 +217,7 @@ def drawn_seed(
     if options.shuffle is None:
         return None
     # Workers divide what is in one order.
-    seed = None if share.count == 1 else _seed_of_all(options, share)
-    seed = options.seed if seed is None else seed
+    seed = options.seed if share.count == 1 else _seed_of_all(options, share)
     if seed is None and options.rows is None and share.count > 1:
         raise TypeError("ranks that sort and shuffle the same rows need one seed=")
     if seed is not None:
