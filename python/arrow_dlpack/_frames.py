@@ -207,9 +207,10 @@ def explained(data: Any, error: Exception) -> Exception:
             stream_of(_as_frame(column))
         except OverflowError:
             pass
-        except (ArithmeticError, NotImplementedError, TypeError, ValueError):
+        except (ArithmeticError, NotImplementedError, TypeError, ValueError) as fails:
             if not any(map(_is_large, column)):
-                way = _way_of_series(column) if is_series else _way_of(name, column)
+                made = _conversion_of(column, fails)
+                way = _way_of_series(column, made) if is_series else _way_of(name, made)
                 ways.append(way if at < len(columns) else _WAY_OF_LEVEL)
                 continue
         else:
@@ -236,7 +237,10 @@ _WAY_OF_NAMES = "x.loc[:, ~x.columns.duplicated()] has the first column of each 
 _WAY_OF_LEVEL = "x.reset_index(drop=True) leaves the index out"
 
 
-def _conversion_of(column: Any) -> str:
+def _conversion_of(column: Any, error: Exception) -> str:
+    """What converts a column that fails with this error, empty if nothing does."""
+    if isinstance(error, UnicodeEncodeError):
+        return '.str.encode("utf-8", "replace").str.decode("utf-8") has "?" in its place, and '
     dtype = column.dtype
     # pyarrow takes numbers in the machine's byte order only.
     is_swapped = not getattr(dtype, "isnative", True) and dtype.kind in "iuf"
@@ -245,18 +249,16 @@ def _conversion_of(column: Any) -> str:
     return next((made for known, made in _CONVERTED.items() if kind.startswith(known)), swapped)
 
 
-def _way_of(name: Any, column: Any) -> str:
+def _way_of(name: Any, made: str) -> str:
     """What converts a column, if anything does, and what leaves it out."""
-    made = _conversion_of(column)
     return f"{made and f'x[{name!r}]'}{made}x.drop(columns=[{name!r}]) leaves it out"
 
 
-def _way_of_series(column: Any) -> str:
+def _way_of_series(column: Any, made: str) -> str:
     """What converts a series, if anything does."""
     if column.dtype.kind == "c":
         return "asdlpack(x.to_numpy()) is a tensor of it"
-    made = _conversion_of(column).removesuffix(", and ")
-    return made and f"x{made}"
+    return made and f"x{made.removesuffix(', and ')}"
 
 
 def _is_large(value: Any) -> bool:

@@ -422,6 +422,10 @@ def test_the_ends_of_an_interval_are_columns(tmp_path):
 UNCONVERTED = {
     "objects": ([1, "a"], 'x["o"].astype("str")'),
     "functions": ([len, len], 'x["o"].astype("str")'),
+    "half a pair": (
+        np.array(["\ud800", "b"], object),
+        'x["o"].str.encode("utf-8", "replace").str.decode("utf-8")',
+    ),
     "complex": ([1j, 2j], None),
     "sparse": (pd.arrays.SparseArray([0, 1]), 'x["o"].sparse.to_dense()'),
     "long double": (np.array([1, 2], np.longdouble), 'x["o"].astype("float64")'),
@@ -439,8 +443,10 @@ UNCONVERTED = {
 @pytest.mark.parametrize("name", system.marked(UNCONVERTED))
 def test_a_column_that_pyarrow_does_not_convert_has_a_way_out_that_runs(name):
     values, way = UNCONVERTED[name]
-    x = pd.DataFrame({"n": [1.0, 2.0], "o": values})
-    are_objects = name in ("objects", "functions")
+    # pandas itself fails for some texts of which it makes no objects.
+    are_objects = name in ("objects", "functions", "half a pair")
+    column = pd.Series(values, dtype=object) if are_objects else values
+    x = pd.DataFrame({"n": [1.0, 2.0], "o": column})
     calls = [lambda x: list(Loader([x])), lambda x: list(Loader([x], columns=["n", "o"]))]
     calls += [lambda x: list(Loader(x)), to_tensor, Array]
     calls += [lambda x: to_tensor(x, columns=["n", "o"])]
