@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from arrow_dlpack import Tensor, UnsupportedError, tensor_udf
@@ -629,3 +630,21 @@ def test_columns_that_hold_themselves_are_refused():
             udf(column)
     assert udf([1.5, 2.5]).to_pylist() == udf(np.array([1.5, 2.5], object)).to_pylist()
     assert udf(UserDict({0: 5.0, 1: 6.0})).to_pylist() == [5.0, 6.0]  # as pyarrow takes it
+
+
+def test_datafusion_takes_tensor_columns_of_parquet_files_by_a_cast(tmp_path):
+    x = np.arange(1, 9, dtype="float32").reshape(4, 2)
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x": pa.FixedShapeTensorArray.from_numpy_ndarray(x)}), path)
+
+    @tensor_udf([Input("x", shape=[2])])
+    def total(x):
+        return x.sum(axis=1)
+
+    context = datafusion.SessionContext()
+    total.register(context)
+    context.register_parquet("t", str(path))
+    with pytest.raises(Exception, match="coercion from FixedSizeList.*'element'"):
+        context.sql("SELECT total(x) FROM t").collect()
+    found = context.sql("SELECT total(arrow_cast(x, 'FixedSizeList(2, Float32)')) AS y FROM t")
+    assert found.to_pydict()["y"] == x.sum(axis=1).tolist()
