@@ -534,6 +534,19 @@ def test_a_filter_names_no_column_by_its_place(tmp_path):
         assert [n for batch in loader for n in batch["i"].tolist()] == [1, 2, 3]
 
 
+def test_a_filter_of_a_field_by_its_path_in_columns_says_how_it_is_named():
+    table = pa.table({"x": [1, 2], "m": [{"s": {"t": 1}}, {"s": {"t": 2}}]})
+    told = r"a field in a struct is (pyarrow\.compute\.field\('m', 's', 't'\))"
+    with pytest.raises(KeyError) as raised:
+        Loader(table, columns=["x"], filter=pc.field("m.s.t") > 1)
+    (way,) = re.findall(told, raised.value.args[0])
+    (batch,) = Loader(table, columns=["x"], filter=eval(way, {"pyarrow": pa}) > 1)
+    assert batch["x"].tolist() == [2]
+    with pytest.raises(KeyError) as raised:
+        Loader(table, columns=["x"], filter=pc.field("x.s") > 1)
+    assert raised.value.args[0].endswith("there is none among ['x', 'm']")
+
+
 @pytest.mark.parametrize("kind", ["table", "parts", "file", "csv", "dataset", "mix"])
 def test_integers_that_pyarrow_compares_as_a_narrower_type_are_told(kind, tmp_path):
     """It makes int64 of uint64 beside Python's integers, and floats beside floats."""

@@ -247,6 +247,61 @@ def test_a_missing_column_is_refused_unless_its_own_wish_fills_it(kind, tmp_path
         list(Loader(source, columns={"nothing": Cast("float64", nulls=0)}))
 
 
+LACKED = {
+    "numbers": (pa.array([1, 2]), ['Cast("float64", nulls="nan")', "Categories(words, nulls=-1)"]),
+    "decimals": (
+        pa.array([decimal.Decimal("1.5")] * 2),
+        ['Cast("float64", nulls="nan")', "Categories(words, nulls=-1)"],
+    ),
+    "texts": (pa.array(["a", "b"]), ["Categories(words, nulls=-1)"]),
+    "codes": (pa.array(["a", "b"]).dictionary_encode(), ["Categories(words, nulls=-1)"]),
+    "times": (pa.array([1, 2], pa.timestamp("us")), ["Categories(words, nulls=-1)"]),
+    "lists": (pa.array([[1], [1, 2]]), ["Pad(0, nulls=0)"]),
+    "list views": (pa.array([[1], [1, 2]], pa.list_view(pa.int64())), ["Pad(0, nulls=0)"]),
+    "fixed lists": (
+        pa.array([[1, 2]] * 2, pa.list_(pa.int64(), 2)),
+        ['Cast("float64", nulls="nan")'],
+    ),
+    "tensors": (
+        pa.FixedShapeTensorArray.from_numpy_ndarray(np.ones((2, 2, 2))),
+        ['Cast("float64", nulls="nan")'],
+    ),
+    "lists of texts": (pa.array([["a"], ["b"]]), []),
+    "lists of lists": (pa.array([[[1]], [[2], [3]]]), []),
+    "structs": (pa.array([{"a": 1}] * 2), []),
+    "codes of structs": (pa.DictionaryArray.from_arrays([0, 0], pa.array([{"a": 1}])), []),
+}
+
+
+@pytest.mark.parametrize("argument", ["columns", "label"])
+@pytest.mark.parametrize("of", list(LACKED))
+def test_a_missing_column_has_a_way_out_for_its_type(of, argument):
+    column, wishes = LACKED[of]
+    parts = [pa.table({"x": [1, 2], "c": column}), pa.table({"x": [3, 4]})]
+    asked = {"columns": ["x", "c"]} if argument == "columns" else {"columns": ["x"], "label": "c"}
+    with pytest.raises(KeyError) as raised:
+        Loader(parts, **asked)
+    told = re.split("not in [^:]+", raised.value.args[0])[1]
+    leaves = "columns= leaves it out, or " if argument == "columns" else ""
+    if not wishes:
+        assert told == f": {leaves}give each part the column, of nulls where there are no values"
+        parts[1] = parts[1].append_column("c", pa.nulls(2, column.type))
+        wishes = ["AsArrow()"]
+    else:
+        way = f'{argument}={{"c": {wishes[0]}}}'
+        ways = " or ".join([way, *wishes[1:]])
+        assert told == f": {leaves}its own wish says what stands for it, as {ways}"
+    for text in wishes:
+        words = sorted(set(column.to_pylist())) if "words" in text else ()
+        wish = eval(text, globals(), {"words": words})
+        asked = {"columns": {"x": None, "c": wish}}
+        if argument == "label":
+            asked = {"columns": ["x"], "label": {"c": wish}}
+        assert len(list(Loader(parts, batch_size=2, **asked))) == 2
+    with pytest.raises(KeyError, match="give each part the column"):
+        Loader([parts[0], parts[0].select(["x"])], columns={"x": None, "c": AsArrow()})
+
+
 def test_columns_are_found_by_name_in_any_order(tmp_path):
     tables = [pa.table({"x": [1], "y": [2]}), pa.table({"y": [4], "x": [3]})]
     for kind in "list", "files", "mix":
@@ -726,6 +781,22 @@ def test_columns_of_one_name_that_nobody_reads_do_not_matter(tmp_path):
         assert [batch["y"].tolist() for batch in batches] == [[7, 7]]
         with pytest.raises(KeyError, match='"x"'):
             list(Loader(source, columns=["x"], batch_size=9))
+
+
+@pytest.mark.parametrize("of", ["fractions", "fractions of seconds"])
+def test_a_csv_value_of_a_finer_type_says_what_reads_it(tmp_path, of):
+    path, is_time = tmp_path / "x.csv", of != "fractions"
+    row, last = ("2024-01-01 00:00:01", "2024-01-01 00:00:01.5") if is_time else ("1", "1.5")
+    path.write_text("\n".join(["x,y", *[f"{row},1"] * 300_000, f"{last},2"]) + "\n")
+    with pytest.raises(ValueError, match=r'x\.csv: column "x": row 300002 ') as raised:
+        list(Loader(path, columns={"x": AsArrow(), "y": None}))
+    told = r'pyarrow\.timestamp\("ns"\)(?= there times)' if is_time else '"float64"(?= there num)'
+    (kind,) = re.findall(told, str(raised.value))
+    options = pa.csv.ConvertOptions(column_types={"x": eval(kind, {"pyarrow": pa})})
+    source = ds.dataset(path, format=ds.CsvFileFormat(convert_options=options))
+    *_, batch = Loader(source, columns={"x": AsArrow(), "y": None})
+    value = pa.array(batch["x"])[-1]
+    assert (value.value == 1_704_067_201_500_000_000) if is_time else value.as_py() == 1.5
 
 
 @pytest.mark.parametrize("wrong", ["bad,1", "1,2,3"])

@@ -878,11 +878,14 @@ def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> E
     number = re.search(r"In CSV column #(\d+): Row #(\d+)", text)
     if number is not None:
         name = fragment.physical_schema.names[int(number[1])]
+        wide = '"float64" there numbers with fractions'
+        if "timestamp[s]" in text:
+            wide = 'pyarrow.timestamp("ns") there times with fractions of seconds'
         way = (
             "a file's first block decides its types: pyarrow.dataset.dataset(paths, format="
             "pyarrow.dataset.CsvFileFormat(convert_options=pyarrow.csv.ConvertOptions("
-            f'column_types={{"{name}": "string"}}))) reads texts, "float64" there numbers with '
-            "fractions, and null_values=[...] takes some texts for nulls"
+            f'column_types={{"{name}": "string"}}))) reads texts, {wide}, and null_values=[...] '
+            "takes some texts for nulls"
         )
         if "invalid UTF8" in text:
             way = _other_encoding(fragment.path)

@@ -403,8 +403,17 @@ def _bind(where: Any, schema: Any) -> None:
         if count == 1:  # of a field within the column
             raise
         several = f"{count} columns are called so: rename all but one"
-        so = several if count else f"there is none among {schema.names}"
+        so = (
+            several if count else f"there is none among {schema.names}{_way_to_field(name, schema)}"
+        )
         raise KeyError(f'filter= names column "{name}", and {so}') from error
+
+
+def _way_to_field(name: str, schema: Any) -> str:
+    """How a filter names what columns= calls "m.s", a field in a struct."""
+    head, *path = name.split(".")
+    is_field = path and head in schema.names and schema.field(head).type.num_fields
+    return f": a field in a struct is pyarrow.compute.field{(head, *path)}" if is_field else ""
 
 
 def of_known(where: Any, schemas: Iterable[Any], unknown: Iterable[str]) -> Any:

@@ -258,7 +258,7 @@ def _merged_field(
                 f'column "{name}" is in {have[0][0]}, and an index in {lacks.name}, which is read '
                 f"where columns are named: columns=[{features}] reads both"
             )
-        raise KeyError(_missing(name, have[0][0], lacks, name in query.labels))
+        raise KeyError(_missing(name, have[0], lacks, query))
     kind = settled_type(name, have, query, way)
     is_nullable = lacks is not None or any(own.nullable for _, own in have)
     return have[0][1].with_type(kind).with_nullable(is_nullable)
@@ -500,16 +500,38 @@ def check_lacking(name: str, part: Part, query: Query) -> None:
     raise KeyError(f'no column "{name}": {part.name} has {list(part.names)}')
 
 
-def _missing(name: str, has: str, lacks: Part, is_label: bool) -> str:
+def _missing(name: str, has: tuple[str, Any], lacks: Part, query: Query) -> str:
     near = [own for own in lacks.names if own.casefold() == name.casefold()]
     near_by = f', which has "{near[0]}"' if near else ""
-    argument = "label" if is_label else "columns"
-    leaves = "" if is_label else "columns= leaves it out, or "
-    return (
-        f'column "{name}" is in {has} and not in {lacks.name}{near_by}: {leaves}its own wish says '
-        f'what stands for it, as {argument}={{"{name}": Cast("float64", nulls="nan")}} or '
-        "Categories(words, nulls=-1)"
-    )
+    ways = [] if name in query.labels else ["columns= leaves it out"]
+    if fills := _fills(has[1].type, query.wishes.get(name)):
+        argument = "label" if name in query.labels else "columns"
+        fills[0] = f'{argument}={{"{name}": {fills[0]}}}'
+        ways.append(f"its own wish says what stands for it, as {' or '.join(fills)}")
+    else:
+        ways.append("give each part the column, of nulls where there are no values")
+    return f'column "{name}" is in {has[0]} and not in {lacks.name}{near_by}: {", or ".join(ways)}'
+
+
+def _fills(kind: Any, wish: Wish | None) -> list[str]:
+    """The wishes that say what stands for a column of this type where a part lacks it."""
+    types = import_module("pyarrow").types
+    if isinstance(wish, AsArrow):
+        return []
+    is_ragged = has_offsets(kind) or is_list_view(kind)
+    items = kind.value_type if is_ragged else kind
+    while types.is_fixed_size_list(items):
+        items = items.value_type
+    is_numbers = _is_number(items) or _is_bool(items) or types.is_decimal(items)
+    if is_ragged:
+        return ["Pad(0, nulls=0)"] if is_numbers else []
+    cast = 'Cast("float64", nulls="nan")'
+    if _is_tensor(kind) or (is_numbers and items is not kind):
+        return [cast]
+    codes = "Categories(words, nulls=-1)"
+    if is_numbers or types.is_null(kind):
+        return [cast, codes]
+    return [] if stored(decoded_type(kind)).num_fields else [codes]
 
 
 def merged(one: Any, other: Any) -> Any:
