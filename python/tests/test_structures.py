@@ -8,7 +8,7 @@ from ctypes import c_int64, c_void_p
 
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Array, AsArrow, ByTokens, Loader, Mix, Pad, _core
+from arrow_dlpack import Array, AsArrow, ByTokens, Categories, Loader, Mix, Pad, _core, to_tensor
 from dlpack_conformance.abi.capsule import PyCapsule_GetPointer, PyCapsule_New
 
 # Words of ArrowSchema and ArrowArray before the pointer to what they have many of.
@@ -81,6 +81,28 @@ def test_offsets_that_are_not_there_are_refused():
         pytest.raises(ValueError, match="its offsets are missing"),
     ):
         Array(source)
+
+
+UNREADABLE = {
+    "texts": pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(bytes(4) + b"\1\0\0\0"), pa.py_buffer(b"\xff")]
+    ),
+    "codes": pa.DictionaryArray.from_arrays(pa.array([5]), pa.array(["a"]), safe=False),
+}
+
+
+@pytest.mark.parametrize("of", list(UNREADABLE))
+def test_values_that_cannot_be_read_are_told_with_their_column(of):
+    values = UNREADABLE[of]
+    told = {"texts": "Invalid UTF8 sequence", "codes": "out of bounds: 5"}[of]
+    struct = pa.StructArray.from_arrays([pa.array([1]), values], ["n", "t"])
+    for column, path in (values, r'"c": '), (struct, r'"c": "t": '):
+        table = pa.table({"x": [1], "c": column})
+        for call in (to_tensor, lambda table: list(Loader(table, columns={"c": AsArrow()}))):
+            with pytest.raises(ValueError, match=f": {path}.*{told}"):
+                call(table)
+    with pytest.raises((IndexError, ValueError), match='column "c"'):
+        list(Loader(pa.table({"c": values}), columns={"c": Categories.scan()}))
 
 
 @pytest.mark.parametrize("which", ["schema", "array"])

@@ -321,6 +321,10 @@ def _for_column(name: str, kind: Any) -> Iterator[None]:
             f'column "{name}" is {kind}, and Categories takes texts, binaries, numbers, booleans, '
             f"decimals, dates, times, UUIDs, and dictionaries of them: {way}"
         ) from error
+    except IndexError as error:
+        raise IndexError(
+            f'column "{name}" is {kind}, with a code that has no value: {error}'
+        ) from error
 
 
 def _held(name: str, wish: Categories, kind: Any) -> tuple[Any, list[Any]]:

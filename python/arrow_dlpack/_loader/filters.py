@@ -399,13 +399,14 @@ def _bind(where: Any, schema: Any) -> None:
         ) from error
     except ValueError as error:
         name = _unmatched(error)
-        count = 1 if name is None else schema.names.count(name)
+        if name is None:
+            raise
+        count = schema.names.count(name)
         if count == 1:  # of a field within the column
             raise
         several = f"{count} columns are called so: rename all but one"
-        so = (
-            several if count else f"there is none among {schema.names}{_way_to_field(name, schema)}"
-        )
+        none = f"there is none among {schema.names}{_way_to_field(name, schema)}"
+        so = several if count else none
         raise KeyError(f'filter= names column "{name}", and {so}') from error
 
 

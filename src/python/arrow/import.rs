@@ -39,6 +39,16 @@ pub(super) fn array_from(
     Ok((array, moved))
 }
 
+/// The error of a column, with its name.
+fn within(name: &str, error: ArrowError) -> ArrowError {
+    use ArrowError::{CDataInterface, InvalidArgumentError};
+    match error {
+        InvalidArgumentError(told) => InvalidArgumentError(format!("\"{name}\": {told}")),
+        CDataInterface(told) => CDataInterface(format!("\"{name}\": {told}")),
+        other => other,
+    }
+}
+
 /// A structure that is the owner's, or below it.
 #[derive(Clone, Copy)]
 struct Part<'a> {
@@ -83,7 +93,8 @@ impl<'a> Part<'a> {
         let start = self.array.offset() + from;
         let mut columns = Vec::with_capacity(fields.len());
         for (index, field) in fields.iter().enumerate() {
-            let column = self.child(index).rows(start, len)?;
+            let column = self.child(index).rows(start, len);
+            let column = column.map_err(|error| within(field.name(), error))?;
             if !field.is_nullable() && column.is_nullable() {
                 // Nulls of a dictionary's values, or of runs, are looked for row by row.
                 alloc::probe_alloc(len.div_ceil(8))?;
