@@ -482,9 +482,9 @@ def check(
         )
     parts, others = saved.get("sources"), ours.get("sources")
     if isinstance(parts, list) and isinstance(others, list):
-        if any(map(_has_groups, [*parts, *others])):
+        if any(map(_has_several_groups, [*parts, *others])):
             # Those of one source are put in order where each other one has some, too.
-            is_shared = is_shared or _have_groups(parts) != _have_groups(others)
+            is_shared = is_shared or _are_all_parquet(parts) != _are_all_parquet(others)
         for at, (one, other) in enumerate(zip(parts, others, strict=False)):
             name = f"source {at} of the Mix"
             check(
@@ -498,12 +498,13 @@ def check(
             )
 
 
-def _has_groups(told: Any) -> bool:
+def _has_several_groups(told: Any) -> bool:
     """Whether there is an order of row groups to draw."""
     return isinstance(told, Mapping) and told.get("groups", _ONE_GROUP) != _ONE_GROUP
 
 
-def _have_groups(parts: Sequence[Any]) -> bool:
+def _are_all_parquet(parts: Sequence[Any]) -> bool:
+    """Whether each has row groups, of which it may be one."""
     return all(isinstance(told, Mapping) and "groups" in told for told in parts)
 
 
