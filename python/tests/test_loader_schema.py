@@ -283,14 +283,15 @@ def test_a_missing_column_has_a_way_out_for_its_type(of, argument):
         Loader(parts, **asked)
     told = re.split("not in [^:]+", raised.value.args[0])[1]
     leaves = "columns= leaves it out, or " if argument == "columns" else ""
+    gives = "give each part the column, of nulls where there are no values"
     if not wishes:
-        assert told == f": {leaves}give each part the column, of nulls where there are no values"
+        assert told == f": {leaves}{gives}"
         parts[1] = parts[1].append_column("c", pa.nulls(2, column.type))
         wishes = ["AsArrow()"]
     else:
         way = f'{argument}={{"c": {wishes[0]}}}'
         ways = " or ".join([way, *wishes[1:]])
-        assert told == f": {leaves}its own wish says what stands for it, as {ways}"
+        assert told == f": {leaves}its own wish says what stands for it, as {ways}, or {gives}"
     for text in wishes:
         words = sorted(set(column.to_pylist())) if "words" in text else ()
         wish = eval(text, globals(), {"words": words})
@@ -298,8 +299,13 @@ def test_a_missing_column_has_a_way_out_for_its_type(of, argument):
         if argument == "label":
             asked = {"columns": ["x"], "label": {"c": wish}}
         assert len(list(Loader(parts, batch_size=2, **asked))) == 2
-    with pytest.raises(KeyError, match="give each part the column"):
+    with pytest.raises(KeyError, match=": columns= leaves it out, or give each part the column"):
         Loader([parts[0], parts[0].select(["x"])], columns={"x": None, "c": AsArrow()})
+    if of == "numbers":
+        given = [parts[0], parts[1].append_column("c", pa.nulls(2))]
+        options = {"format": "matrix", "nulls": "nan", "framework": "numpy", "batch_size": 9}
+        (matrix,) = Loader(given, columns=["x", "c"], **options)
+        assert np.isnan(matrix[2:, 1]).all()
 
 
 def test_columns_are_found_by_name_in_any_order(tmp_path):

@@ -508,8 +508,8 @@ def _missing(name: str, has: tuple[str, Any], lacks: Part, query: Query) -> str:
         argument = "label" if name in query.labels else "columns"
         fills[0] = f'{argument}={{"{name}": {fills[0]}}}'
         ways.append(f"its own wish says what stands for it, as {' or '.join(fills)}")
-    else:
-        ways.append("give each part the column, of nulls where there are no values")
+    # A matrix has no wishes of columns.
+    ways.append("give each part the column, of nulls where there are no values")
     return f'column "{name}" is in {has[0]} and not in {lacks.name}{near_by}: {", or ".join(ways)}'
 
 
