@@ -838,6 +838,47 @@ def test_a_column_of_no_times_is_of_the_zone_of_training():
         encoder(pd.DataFrame({"t": [pd.NaT, pd.Timestamp("2020-01-01")]}))
 
 
+def test_times_of_a_request_have_a_zone_where_those_of_training_had_one():
+    naive = pd.DataFrame({"t": pd.date_range("2024-03-31 01:30", periods=2, freq="h")})
+    zoned = pd.DataFrame({"t": naive.t.dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin")})
+    encoders = [
+        Encoder(columns={"t": None}, physical=True, framework="numpy").fit(frame)
+        for frame in (naive, zoned)
+    ]
+    with pytest.raises(TypeError, match=r"no zone: .*in pandas by x\.dt\.tz_localize\(None\)"):
+        encoders[0](zoned)
+    hours = encoders[0]({"t": zoned.t.dt.tz_localize(None)})["t"] - encoders[0](naive)["t"]
+    assert hours.tolist() == [7_200_000_000] * 2
+    with pytest.raises(TypeError, match="give them one first"):
+        encoders[1](naive)
+    when = dt.datetime(2024, 3, 31, 1, 30)
+    with pytest.raises(ValueError, match=r"it has a zone, which x\.replace\(tzinfo=None\) takes"):
+        encoders[0]([{"t": when.replace(tzinfo=dt.UTC)}])
+    with pytest.raises(
+        ValueError, match=r"it has no zone, which x\.replace\(tzinfo=\.\.\.\) gives"
+    ):
+        encoders[1]([{"t": when}])
+    same(encoders[1]([{"t": when.replace(tzinfo=dt.UTC)}]), encoders[0]([{"t": when}]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "way"),
+    [
+        (pa.timestamp("s"), "2024-01-02T03:04:05", "datetime.datetime.fromisoformat(x)"),
+        (pa.timestamp("us", "UTC"), "2024-01-02T03:04:05Z", "datetime.datetime.fromisoformat(x)"),
+        (pa.date32(), "2024-01-02", "datetime.date.fromisoformat(x)"),
+        (pa.time64("us"), "03:04:05", "datetime.time.fromisoformat(x)"),
+    ],
+)
+def test_a_text_for_a_time_is_refused_with_what_reads_it(kind, text, way):
+    value = eval(way, {"datetime": dt, "x": text})
+    table = pa.table({"t": pa.array([value], kind)})
+    encoder = Encoder(columns={"t": None}, physical=True, framework="numpy").fit(table)
+    with pytest.raises(TypeError, match=re.escape(f": {way} is one of ISO 8601")):
+        encoder(json.loads(f'[{{"t": "{text}"}}]'))
+    same(encoder([{"t": value}]), encoder(table))
+
+
 def test_nulls_of_pandas_among_objects_are_nulls():
     when = [dt.datetime(2020, 1, 1), None]
     table = pa.table({"x": [1.5, 2.5], "port": ["A", "B"], "t": when})

@@ -349,6 +349,9 @@ fn way_out(from: &DataType, to: &DataType) -> String {
         _ if from.is_floating() && to.is_floating() => {
             ", whose values it would be rounded to: cast it first, if that is meant"
         }
+        (DataType::Timestamp(_, Some(_)), DataType::Timestamp(_, None)) => {
+            ", which has no zone: take it away as training did, in pandas by x.dt.tz_localize(None)"
+        }
         (DataType::Timestamp(..), DataType::Timestamp(..)) => {
             ", and whether its times are those of UTC or of a zone is not said: give them one first"
         }

@@ -297,6 +297,17 @@ impl<'py> PyCells<'_, 'py> {
                     _ if storage.is_floating() && is_of(cell, "decimal", "Decimal") => {
                         ": float(x) is one"
                     }
+                    DataType::Timestamp(..) if cell.is_instance_of::<PyString>() => {
+                        ": datetime.datetime.fromisoformat(x) is one of ISO 8601"
+                    }
+                    DataType::Date32 | DataType::Date64 if cell.is_instance_of::<PyString>() => {
+                        ": datetime.date.fromisoformat(x) is one of ISO 8601"
+                    }
+                    DataType::Time32(_) | DataType::Time64(_)
+                        if cell.is_instance_of::<PyString>() =>
+                    {
+                        ": datetime.time.fromisoformat(x) is one of ISO 8601"
+                    }
                     _ => "",
                 };
                 PyTypeError::new_err(format!(
@@ -679,8 +690,12 @@ fn since(cell: &Bound<'_, PyAny>, epoch: &Bound<'_, PyAny>, has_zone: bool) -> R
     }
     let has_own = !cell.call_method0(intern!(py, "utcoffset"))?.is_none();
     match (has_own, has_zone) {
-        (true, false) => Err(Misread::Value(": it has a zone".to_owned())),
-        (false, true) => Err(Misread::Value(": it has no zone".to_owned())),
+        (true, false) => Err(Misread::Value(
+            ": it has a zone, which x.replace(tzinfo=None) takes away".to_owned(),
+        )),
+        (false, true) => {
+            Err(Misread::Value(": it has no zone, which x.replace(tzinfo=...) gives".to_owned()))
+        }
         _ => nanoseconds(&cell.sub(epoch)?),
     }
 }
