@@ -641,6 +641,11 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
             Some(format!("{swapped}, of which pyarrow.array makes Arrow data").into())
         }
         "M" | "m" => Some(WayOut::values(flat, &format!("Arrow data of {dtype}")).and(&numbers)),
+        "O" if object.hasattr("levels")? => Some(format!("{x}.to_frame() makes a frame of it").into()),
+        // pyarrow knows pandas' own types, and not each of their values.
+        "O" if !dtype.hasattr("newbyteorder")? => {
+            Some(WayOut::values(flat, &format!("Arrow data of {dtype}")))
+        }
         "O" if is_flat
             && are_unknown(&listed(&object.call_method0("tolist")?)?.unwrap_or_default())? =>
         {
