@@ -318,6 +318,13 @@ def test_a_loader_says_what_its_columns_become():
     )
 
 
+def test_a_reader_of_chunks_of_pandas_has_a_repr(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n3,4\n")
+    loader = Loader(pd.read_csv(tmp_path / "a.csv", chunksize=1), columns=["x"])
+    assert repr(loader) == "<arrow_dlpack.Loader\n  source: pandas.TextFileReader\n  x>"
+    assert [batch["x"].tolist() for batch in loader] == [[1], [3]]
+
+
 def test_a_label_of_lists_beside_a_matrix_is_ragged():
     lists = pa.table({"x": [1.0, 2.0], "l": [[1, 2], [3]]})
     loader = Loader(lists, batch_size=2, format="matrix", label="l")

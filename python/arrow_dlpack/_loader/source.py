@@ -614,7 +614,7 @@ def seen_type(
 def rows_of_table(source: Any) -> int | None:
     """How many rows a table or a frame has, if it tells."""
     rows = getattr(source, "num_rows", getattr(source, "height", None))
-    if library_of(source) == "pandas":
+    if library_of(source) == "pandas" and hasattr(source, "__len__"):  # no reader of chunks
         rows = len(source)
     return rows if isinstance(rows, int) else None
 
