@@ -2002,6 +2002,60 @@ def test_a_wish_takes_booleans_in_bytes_beside_numbers(source):
         values_of(source(BYTES[:2], pa.array([5])))
 
 
+@pytest.mark.parametrize("form", ["list", "files", "mix"])
+@pytest.mark.parametrize("turn", [1, -1])
+@pytest.mark.parametrize("within", ["alone", "list", "tensor"])
+def test_no_wish_makes_booleans_of_one_part_of_numbers(tmp_path, form, turn, within):
+    make = {
+        "alone": lambda kind: kind,
+        "list": pa.list_,
+        "tensor": lambda kind: pa.fixed_shape_tensor(kind, [1]),
+    }[within]
+    parts = []
+    for kind in (pa.bool_(), pa.int8()):
+        own, value = make(kind), pa.array([1, 0], "int8").cast(kind)
+        column = value
+        if within == "list":
+            column = pa.ListArray.from_arrays([0, 1, 2], value)
+        elif within == "tensor":
+            column = own.wrap_array(pa.FixedSizeListArray.from_arrays(value, 1))
+        parts.append(pa.table({"x": column}))
+    source = KINDS[form](tmp_path, parts[::turn])
+    wishes = {
+        "alone": Cast,
+        "list": lambda dtype: Pad(0, dtype=dtype),
+        "tensor": Cast,
+    }
+    told = 'column "x" is .* in (part|source|/).* and .* in (part|source|/)'
+    for options in {"columns": {"x": wishes[within]("bool")}}, {"dtype": "bool"}:
+        with pytest.raises(TypeError, match=told):
+            next(iter(Loader(source, batch_size=9, **options)))
+    batches = list(Loader(source, batch_size=9, columns={"x": wishes[within]("int8")}))
+    assert [len(plain(batch["x"])[0] if within == "list" else batch["x"]) for batch in batches] == [
+        4
+    ]
+
+
+ZONES = pa.timestamp("us"), pa.timestamp("us", "Europe/Berlin")
+
+
+@pytest.mark.parametrize("kinds", [ZONES, ZONES[::-1]], ids=["naive", "zoned"])
+def test_the_way_to_one_type_of_times_says_what_a_cast_makes_of_them(kinds):
+    parts = [pa.table({"x": pa.array([0], kind)}) for kind in kinds]
+    told = "takes times without a zone for those of UTC, and pyarrow.compute.assume_timezone"
+    for source in parts, iter(parts):
+        with pytest.raises(TypeError, match=told):
+            list(Loader(source, physical=True))
+    given = [
+        part.set_column(0, "x", pc.assume_timezone(part["x"], "Europe/Berlin"))
+        if part.schema.field("x").type == ZONES[0]
+        else part
+        for part in parts
+    ]
+    hours = [row for batch in Loader(given, physical=True) for row in batch["x"].tolist()]
+    assert sorted(hours) == [-3_600_000_000, 0]
+
+
 @pytest.mark.parametrize("turn", [1, -1])
 @pytest.mark.parametrize(
     "numbers", [[1, 0, 2], [1.0, 0.5], [decimal.Decimal("1.0")]], ids=["ints", "floats", "decimals"]

@@ -446,10 +446,23 @@ def retyped(name: str, one: Any, other: Any, way: str) -> str | None:
     if (told := anew(name, one, other)) is not None:
         return told
     if _is_cast(one, other) or _is_cast(other, one):
-        return way
+        return f"{way}, {_OF_UTC}" if _is_one_zoned(one, other) else way
     kind = _without_sizes(one, other) or _of_numbers(one, other)
     is_of_both = kind is not None and _is_cast(one, kind) and _is_cast(other, kind)
     return f"{way}, here both as {kind}" if is_of_both else None
+
+
+#: What is said beside a cast of times to others.
+_OF_UTC = (
+    "where a cast takes times without a zone for those of UTC, and "
+    "pyarrow.compute.assume_timezone(x, zone) for those of a zone"
+)
+
+
+def _is_one_zoned(one: Any, other: Any) -> bool:
+    """Whether both are times, of which one type has a zone."""
+    is_times = import_module("pyarrow").types.is_timestamp
+    return is_times(one) and is_times(other) and (one.tz is None) != (other.tz is None)
 
 
 def _of_numbers(one: Any, other: Any) -> Any:
@@ -702,17 +715,25 @@ def _with_numbers(kind: Any, dtype: Any) -> Any:
     pa = import_module("pyarrow")
     types, kind = pa.types, decoded_type(kind)
     if _is_tensor(kind):
-        return _row_major(kind, dtype)
-    if types.is_decimal(kind) and not types.is_floating(dtype):
-        return None  # their integers are those of a scale
+        return _row_major(kind, dtype) if _becomes(kind.value_type, dtype) else None
     if _is_number(kind) or _is_bool(kind) or types.is_decimal(kind):
-        return dtype
+        return dtype if _becomes(kind, dtype) else None
     if not (has_offsets(kind) or types.is_fixed_size_list(kind)):
         return kind if types.is_null(kind) else None
     items = _with_numbers(kind.value_type, dtype)
     if items is None:
         return None
     return with_inner(kind, [kind.value_field.with_type(items)])
+
+
+def _becomes(kind: Any, dtype: Any) -> bool:
+    """Whether numbers of the type become such ones: integers of a decimal are those of its scale,
+    and no number becomes a boolean.
+    """
+    types = import_module("pyarrow").types
+    if types.is_decimal(kind):
+        return bool(types.is_floating(dtype))
+    return _is_bool(kind) or not types.is_boolean(dtype)
 
 
 def is_one_encoding(one: Any, other: Any) -> bool:
