@@ -61,6 +61,9 @@ def _objects(data: Any) -> Iterator[Any]:
 
 def _is_object(dtype: Any) -> bool:
     """Whether it is that of Python's objects, of NumPy or of an array of pandas around NumPy's."""
+    # Of some of these, such as string_view, pandas has no type and raises.
+    if isinstance(dtype, class_of("pandas", "ArrowDtype")):
+        return False
     return bool(dtype.kind == "O") and getattr(dtype.type, "__name__", "") == "object_"
 
 

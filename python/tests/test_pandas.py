@@ -20,6 +20,7 @@ from arrow_dlpack import (
     Encoder,
     Loader,
     Mix,
+    Pad,
     UnsupportedError,
     _core,
     explain,
@@ -700,3 +701,17 @@ def test_an_index_of_which_a_table_or_file_has_the_steps_is_not_filled(tmp_path)
     for read in [pd.read_parquet(path) for path in paths], [one.to_pandas() for one in tables]:
         (batch,) = Loader(read, columns=columns, batch_size=9)
         assert batch["id"].tolist() == [*UNEVEN, *EVEN]
+
+
+def test_arrow_types_that_pandas_has_no_type_for_are_read_from_frames():
+    views = pa.array(["a", "b"], pa.string_view()), pa.array([[1], [2, 3]], pa.list_view(pa.int8()))
+    table = pa.table({"x": views[0], "l": views[1], "y": [1.0, 2.0]})
+    frame = table.to_pandas(types_mapper=pd.ArrowDtype)
+    for source in frame, [frame], Mix([(frame, 1)]):
+        (batch,) = Loader(source, columns=["y"])
+        assert batch["y"].tolist() == [1, 2]
+    wishes = {"x": Categories.scan(), "l": Pad(0)}
+    (batch,) = Loader(frame, columns=wishes)
+    assert batch["x"].tolist() == [0, 1]
+    assert batch["l"].values.tolist() == [[1, 0], [2, 3]]
+    assert ragged(frame["x"]).values.tolist() == list(b"ab")
