@@ -545,6 +545,12 @@ def test_a_filter_of_a_field_by_its_path_in_columns_says_how_it_is_named():
     with pytest.raises(KeyError) as raised:
         Loader(table, columns=["x"], filter=pc.field("x.s") > 1)
     assert raised.value.args[0].endswith("there is none among ['x', 'm']")
+    dotted = pa.table([table["x"], table["m"]], ["x", "a.m"])
+    with pytest.raises(KeyError, match=r"field\(\\'a\.m\\', \\'s\\', \\'t\\'\)"):
+        Loader(dotted, columns=["x"], filter=pc.field("a.m.s.t") > 1)
+    twice = pa.table([table["x"], table["m"], table["m"]], ["x", "m", "m"])
+    with pytest.raises(KeyError, match='filter= names column "m.s", and there is none among'):
+        Loader(twice, columns=["x"], filter=pc.field("m.s") > 1)
 
 
 @pytest.mark.parametrize("kind", ["table", "parts", "file", "csv", "dataset", "mix"])

@@ -14,6 +14,7 @@ from .readers import (
     for_rows,
     has_runs,
     has_views,
+    heads,
     reader_of,
     schema_without_views,
     without_views,
@@ -405,16 +406,18 @@ def _bind(where: Any, schema: Any) -> None:
         if count == 1:  # of a field within the column
             raise
         several = f"{count} columns are called so: rename all but one"
-        none = f"there is none among {schema.names}{_way_to_field(name, schema)}"
-        so = several if count else none
+        none = f"there is none among {schema.names}"
+        so = several if count else none + _way_to_field(name, schema)
         raise KeyError(f'filter= names column "{name}", and {so}') from error
 
 
 def _way_to_field(name: str, schema: Any) -> str:
     """How a filter names what columns= calls "m.s", a field in a struct."""
-    head, *path = name.split(".")
-    is_field = path and head in schema.names and schema.field(head).type.num_fields
-    return f": a field in a struct is pyarrow.compute.field{(head, *path)}" if is_field else ""
+    (head,) = heads([name], lambda: schema.names) or [name]
+    if schema.names.count(head) != 1 or not schema.field(head).type.num_fields:
+        return ""
+    path = head, *name.removeprefix(f"{head}.").split(".")
+    return f": a field in a struct is pyarrow.compute.field{path}"
 
 
 def of_known(where: Any, schemas: Iterable[Any], unknown: Iterable[str]) -> Any:
