@@ -535,7 +535,7 @@ def _fills(kind: Any, wish: Wish | None) -> list[str]:
     items = kind.value_type if is_ragged else kind
     while types.is_fixed_size_list(items):
         items = items.value_type
-    is_numbers = _is_number(items) or _is_bool(items) or types.is_decimal(items)
+    is_numbers = _has_numbers(items)
     if is_ragged:
         return ["Pad(0, nulls=0)"] if is_numbers else []
     cast = 'Cast("float64", nulls="nan")'
@@ -680,6 +680,11 @@ def _is_number(kind: Any) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind))
 
 
+def _has_numbers(kind: Any) -> bool:
+    """Whether a dtype makes numbers of its values: of numbers, booleans and decimals."""
+    return _is_number(kind) or _is_bool(kind) or _is("decimal")(kind)
+
+
 def _is_bool(kind: Any) -> bool:
     """Whether it is of booleans, in bits or in bytes."""
     pa = import_module("pyarrow")
@@ -716,7 +721,7 @@ def _with_numbers(kind: Any, dtype: Any) -> Any:
     types, kind = pa.types, decoded_type(kind)
     if _is_tensor(kind):
         return _row_major(kind, dtype) if _becomes(kind.value_type, dtype) else None
-    if _is_number(kind) or _is_bool(kind) or types.is_decimal(kind):
+    if _has_numbers(kind):
         return dtype if _becomes(kind, dtype) else None
     if not (has_offsets(kind) or types.is_fixed_size_list(kind)):
         return kind if types.is_null(kind) else None
