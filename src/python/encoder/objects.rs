@@ -297,17 +297,7 @@ impl<'py> PyCells<'_, 'py> {
                     _ if storage.is_floating() && is_of(cell, "decimal", "Decimal") => {
                         ": float(x) is one"
                     }
-                    DataType::Timestamp(..) if cell.is_instance_of::<PyString>() => {
-                        ": datetime.datetime.fromisoformat(x) is one of ISO 8601"
-                    }
-                    DataType::Date32 | DataType::Date64 if cell.is_instance_of::<PyString>() => {
-                        ": datetime.date.fromisoformat(x) is one of ISO 8601"
-                    }
-                    DataType::Time32(_) | DataType::Time64(_)
-                        if cell.is_instance_of::<PyString>() =>
-                    {
-                        ": datetime.time.fromisoformat(x) is one of ISO 8601"
-                    }
+                    _ if cell.is_instance_of::<PyString>() => parser_of(storage),
                     _ => "",
                 };
                 PyTypeError::new_err(format!(
@@ -628,6 +618,20 @@ fn append_binary(cell: &Bound<'_, PyAny>, bytes: &mut Vec<u8>) -> Read<()> {
         return Ok(append_bytes(copy.as_bytes(), bytes)?);
     }
     Err(Misread::Type)
+}
+
+/// What makes a value of a text, where the values are times.
+fn parser_of(storage: &DataType) -> &'static str {
+    match storage {
+        DataType::Timestamp(..) => ": datetime.datetime.fromisoformat(x) is one of ISO 8601",
+        DataType::Date32 | DataType::Date64 => {
+            ": datetime.date.fromisoformat(x) is one of ISO 8601"
+        }
+        DataType::Time32(_) | DataType::Time64(_) => {
+            ": datetime.time.fromisoformat(x) is one of ISO 8601"
+        }
+        _ => "",
+    }
 }
 
 fn append_bytes(more: &[u8], bytes: &mut Vec<u8>) -> PyResult<()> {
