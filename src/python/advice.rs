@@ -633,6 +633,8 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
     } else {
         format!("; {x}.view(\"int64\") has its numbers as a tensor")
     };
+    // pyarrow knows pandas' own types, and not each of their values.
+    let are_objects = kind == "O" && is_flat && dtype.hasattr("newbyteorder")?;
     if let Some(times) = times_for_arrow(&dtype, &kind, &flat)? {
         return Ok(Some(times.and(&numbers)));
     }
@@ -642,17 +644,13 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
         }
         "M" | "m" => Some(WayOut::values(flat, &format!("Arrow data of {dtype}")).and(&numbers)),
         "O" if object.hasattr("levels")? => Some(format!("{x}.to_frame() makes a frame of it").into()),
-        // pyarrow knows pandas' own types, and not each of their values.
-        "O" if !dtype.hasattr("newbyteorder")? => {
-            Some(WayOut::values(flat, &format!("Arrow data of {dtype}")))
-        }
-        "O" if is_flat
+        "O" if are_objects
             && are_unknown(&listed(&object.call_method0("tolist")?)?.unwrap_or_default())? =>
         {
             Some("pyarrow has no type for its objects: make numbers or texts of them".into())
         }
         "U" | "S" | "O" => {
-            let of_objects = match kind == "O" && is_flat && !has_mask {
+            let of_objects = match are_objects && !has_mask {
                 true => of_objects(&object.call_method0("tolist")?, x, false)?,
                 false => None,
             };
