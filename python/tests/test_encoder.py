@@ -879,6 +879,58 @@ def test_a_text_for_a_time_is_refused_with_what_reads_it(kind, text, way):
     same(encoder([{"t": value}]), encoder(table))
 
 
+@pytest.mark.parametrize(
+    ("kind", "other", "way"),
+    [
+        (pa.timestamp("ns"), np.datetime64("2024-01-02T03:04"), "pandas.Timestamp(x) is one"),
+        (
+            pa.timestamp("s", "UTC"),
+            np.datetime64("2024-01-02", "ns"),
+            'pandas.Timestamp(x, tz="UTC")',
+        ),
+        (pa.timestamp("us"), dt.date(2024, 1, 2), "pandas.Timestamp(x) is one"),
+        (pa.timestamp("us", "UTC"), dt.date(2024, 1, 2), 'pandas.Timestamp(x, tz="UTC")'),
+        (pa.date32(), np.datetime64("2024-01-02"), "pandas.Timestamp(x).date() is its day"),
+        (pa.date64(), dt.datetime(2024, 1, 2, 3), "x.date() is its day"),
+        (pa.time32("s"), dt.datetime(2024, 1, 2, 3), "x.time() is its time of day"),
+        (pa.duration("us"), np.timedelta64(5, "s"), "pandas.Timedelta(x) is one"),
+        (pa.duration("ms"), 1.5, "datetime.timedelta(seconds=x) is one of seconds"),
+        (
+            pa.timestamp("us"),
+            1_700_000_000,
+            "datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=x) is one of Unix seconds",
+        ),
+        (
+            pa.timestamp("us", "UTC"),
+            1_700_000_000.5,
+            "datetime.datetime.fromtimestamp(x, datetime.timezone.utc) is one of Unix seconds",
+        ),
+    ],
+)
+def test_another_kind_of_time_is_refused_with_what_makes_one_of_it(kind, other, way):
+    value = eval(way.partition(" is ")[0], {"datetime": dt, "pandas": pd, "x": other})
+    table = pa.table({"t": pa.array([value], kind)})
+    encoder = Encoder(columns={"t": None}, physical=True, framework="numpy").fit(table)
+    with pytest.raises(TypeError, match=re.escape(f", which training has: {way}")):
+        encoder([{"t": other}])
+    same(encoder([{"t": value}]), encoder(table))
+
+
+@pytest.mark.parametrize("other", [True, np.timedelta64(1, "s"), dt.timedelta(1), [1]], ids=repr)
+def test_what_makes_no_time_has_no_hint(other):
+    table = pa.table({"t": pa.array([0], pa.timestamp("us"))})
+    encoder = Encoder(columns={"t": None}, physical=True, framework="numpy").fit(table)
+    with pytest.raises(TypeError, match="which training has$"):
+        encoder([{"t": other}])
+
+
+def test_a_time_that_its_unit_cannot_hold_is_out_of_range():
+    table = pa.table({"t": pa.array([0], pa.timestamp("ns"))})
+    encoder = Encoder(columns={"t": None}, physical=True, framework="numpy").fit(table)
+    with pytest.raises(ValueError, match="row 1, .*which training has: it is out of range"):
+        encoder([{"t": dt.datetime(2020, 1, 1)}, {"t": dt.datetime(1500, 1, 1)}])
+
+
 def test_nulls_of_pandas_among_objects_are_nulls():
     when = [dt.datetime(2020, 1, 1), None]
     table = pa.table({"x": [1.5, 2.5], "port": ["A", "B"], "t": when})

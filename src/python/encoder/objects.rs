@@ -297,7 +297,7 @@ impl<'py> PyCells<'_, 'py> {
                     _ if storage.is_floating() && is_of(cell, "decimal", "Decimal") => {
                         ": float(x) is one"
                     }
-                    _ if cell.is_instance_of::<PyString>() => parser_of(storage),
+                    _ if storage.is_temporal() => way_to_time(cell, storage),
                     _ => "",
                 };
                 PyTypeError::new_err(format!(
@@ -327,7 +327,11 @@ impl<'py> PyCells<'_, 'py> {
         storage: &DataType,
         read: impl Fn(&Bound<'py, PyAny>) -> Read<i128>,
     ) -> PyResult<ArrayRef> {
-        let fitting = |value: i128| T::try_from(value).map_err(|_| Misread::Value(String::new()));
+        let out_of_range = || match storage.is_temporal() {
+            true => Misread::Value(": it is out of range".to_owned()),
+            false => Misread::Value(String::new()),
+        };
+        let fitting = |value: i128| T::try_from(value).map_err(|_| out_of_range());
         let (values, nulls) = self.read(storage, &|cell| fitting(read(cell)?))?;
         self.made(storage, nulls, vec![Buffer::from_vec(values)], Vec::new())
     }
@@ -620,16 +624,47 @@ fn append_binary(cell: &Bound<'_, PyAny>, bytes: &mut Vec<u8>) -> Read<()> {
     Err(Misread::Type)
 }
 
-/// What makes a value of a text, where the values are times.
-fn parser_of(storage: &DataType) -> &'static str {
-    match storage {
-        DataType::Timestamp(..) => ": datetime.datetime.fromisoformat(x) is one of ISO 8601",
-        DataType::Date32 | DataType::Date64 => {
+/// What makes a time of this type of a text, a number, or a time of another kind.
+fn way_to_time(cell: &Bound<'_, PyAny>, storage: &DataType) -> &'static str {
+    let is_number = cell.is_instance_of::<PyInt>() || cell.is_instance_of::<PyFloat>();
+    let from = match kind_of_times(cell) {
+        Ok(Some('M')) => "datetime64",
+        Ok(Some('m')) => "timedelta64",
+        _ if cell.is_instance_of::<PyString>() => "text",
+        _ if is_number && !cell.is_instance_of::<PyBool>() => "number",
+        _ if is_of(cell, "datetime", "datetime") => "datetime",
+        _ if is_of(cell, "datetime", "date") => "date",
+        _ => return "",
+    };
+    match (storage, from) {
+        (DataType::Timestamp(_, zone), "datetime64" | "date") => match zone {
+            None => ": pandas.Timestamp(x) is one",
+            Some(_) => ": pandas.Timestamp(x, tz=\"UTC\") is one, if x is of UTC",
+        },
+        (DataType::Timestamp(..), "text") => {
+            ": datetime.datetime.fromisoformat(x) is one of ISO 8601"
+        }
+        (DataType::Timestamp(_, zone), "number") => match zone {
+            None => {
+                ": datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=x) is one of Unix seconds"
+            }
+            Some(_) => {
+                ": datetime.datetime.fromtimestamp(x, datetime.timezone.utc) is one of Unix seconds"
+            }
+        },
+        (DataType::Date32 | DataType::Date64, "text") => {
             ": datetime.date.fromisoformat(x) is one of ISO 8601"
         }
-        DataType::Time32(_) | DataType::Time64(_) => {
+        (DataType::Date32 | DataType::Date64, "datetime") => ": x.date() is its day",
+        (DataType::Date32 | DataType::Date64, "datetime64") => {
+            ": pandas.Timestamp(x).date() is its day"
+        }
+        (DataType::Time32(_) | DataType::Time64(_), "text") => {
             ": datetime.time.fromisoformat(x) is one of ISO 8601"
         }
+        (DataType::Time32(_) | DataType::Time64(_), "datetime") => ": x.time() is its time of day",
+        (DataType::Duration(_), "number") => ": datetime.timedelta(seconds=x) is one of seconds",
+        (DataType::Duration(_), "timedelta64") => ": pandas.Timedelta(x) is one",
         _ => "",
     }
 }
