@@ -143,6 +143,28 @@ impl Extension {
         dtype.filter(|_| !matches!(field.data_type(), DataType::FixedSizeList(..)))
     }
 
+    /// Whether both fields are of one extension type. Of types that Arrow has not, as pandas's periods, the metadata says
+    /// whether they are days or months; it is compared as JSON, of which each library has a text of its own.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn is_one(one: &Field, other: &Field) -> bool {
+        let metadata = |field: &Field| {
+            let text = field.extension_type_metadata().unwrap_or_default();
+            match serde_json::from_str(text) {
+                Ok(Value::Object(members)) if members.is_empty() => Value::from(""),
+                Ok(value) => value,
+                Err(_) => Value::from(text),
+            }
+        };
+        let is_one_name = one.extension_type_name() == other.extension_type_name();
+        match (Self::of(one), Self::of(other)) {
+            (Ok(Some(Self::Other(_))), _) | (Err(_), _) => {
+                is_one_name && metadata(one) == metadata(other)
+            }
+            (Ok(one), Ok(other)) => one == other,
+            (Ok(_), Err(_)) => false,
+        }
+    }
+
     /// Whether values of the type have a tensor form of their own.
     pub(crate) fn is_of_tensors(&self) -> bool {
         match self {

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from importlib import import_module
-from itertools import chain
+from itertools import chain, count
 from math import isinf, nan
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -18,6 +18,7 @@ from .readers import Made, cast, decoded, reader_of, without_view
 from .schema import (
     ALL,
     Query,
+    check_coded,
     check_scanned,
     common,
     decoded_type,
@@ -59,6 +60,7 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
             own = batch.schema.field(name)
             if all(own.type != known.type for _, known in fields[name]):
                 fields[name].append((part, own))
+                check_coded(name, fields[name], query, source.way)
                 check_scanned(name, fields[name], source.way)
             with _for_column(name, own.type):
                 column = _column(batch, name)
@@ -198,6 +200,7 @@ class ColumnCoder:
         #: The type of each column's values, None where parts have none in common.
         self._merged: dict[str, Any] = {}
         self._is_part, self._schemas = query.is_part and query.opened is None, schemas
+        self._query = query
         if query.opened is None:
             for name in categories:
                 self._decide(name)
@@ -218,6 +221,10 @@ class ColumnCoder:
         kinds = _distinct_types(_field(of, name).type for of in having or schemas[:1])
         if (whole := merged_of(kinds)[0]) is not None:
             self._merged[name], kinds = whole, [whole]
+        else:
+            parts = ("another part" if at else "one part" for at in count())
+            fields = [_field(of, name) for of in having or schemas[:1]]
+            check_coded(name, list(zip(parts, fields, strict=False)), self._query)
         held = [(kind, _held(name, wish, kind)) for kind in kinds]
         lost = [(kind, none) for kind, (_, none) in held if not _is_of_nulls(kind)]
         if lost and not is_part:

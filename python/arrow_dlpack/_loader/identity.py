@@ -20,7 +20,7 @@ from .parallel import side_by_side
 from .paths import stamp_of
 from .readers import heads, reached, reader_of
 from .row_groups import are_parquet, counted_rows, rows_of
-from .schema import Query, alike, features_of, selected
+from .schema import Query, alike, features_of, metadata_of, selected
 
 #: Bytes of a file in its digest, four times.
 _BYTES = 1 << 16
@@ -404,6 +404,8 @@ _FAMILIES = ("timestamp", "time", "date", "duration", "decimal", "map", "fixed_s
 
 def _type_name(kind: Any, is_physical: bool) -> str:
     types, kind = import_module("pyarrow").types, alike(kind)
+    if metadata := metadata_of(kind):
+        return f"{kind} with {', '.join(metadata)}"
     family = next((name for name in _FAMILIES if getattr(types, f"is_{name}")(kind)), None)
     if family is None or (is_physical and types.is_temporal(kind)):
         return str(kind)  # the numbers are of this unit

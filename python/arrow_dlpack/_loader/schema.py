@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from itertools import chain
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -272,23 +273,46 @@ def settled_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way:
     if kind is not None:
         return kind
     if isinstance(wish, Categories):
+        check_coded(name, parts, query, way)
         if not wish.words:
             check_scanned(name, parts, way)
         return kinds[0]
+    raise _no_type(name, parts, query, way)
+
+
+def _no_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str) -> TypeError:
+    dtype, kinds = query.dtype_of(name), [own.type for _, own in parts]
     one, other = differing(kinds, dtype)
-    raise TypeError(
-        f"{differ(name, parts, dtype)}: " + _way_out(name, kinds[one], kinds[other], way, query)
-    )
+    ways = _way_out(name, kinds[one], kinds[other], way, query)
+    return TypeError(f"{differ(name, parts, dtype)}: {ways}")
+
+
+def check_coded(
+    name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str = "cast one of them"
+) -> None:
+    """Refuses extension types that differ where codes are made of their numbers: the first month
+    and the first day of pandas's periods are both stored as 0.
+    """
+    extension, found = import_module("pyarrow").BaseExtensionType, []
+    for part in parts:
+        kind = decoded_type(part[1].type)
+        plain = decoded_type(stored(kind))
+        is_in_words = is_text(plain) or is_binary(plain) or _is("fixed_size_binary")(plain)
+        if isinstance(kind, extension) and not is_in_words and not _is_bool(kind):
+            found.append(part)
+    if found and merged_of([own.type for _, own in found])[0] is None:
+        raise _no_type(name, found, query, way)
 
 
 def check_scanned(name: str, parts: Sequence[tuple[str, Any]], way: str) -> None:
     """Refuses booleans beside numbers where words are read: to Python True is the word 1."""
-    tells = _is_number, _is("decimal")
-    bools = [pair for pair in parts if _is_bool(decoded_type(pair[1].type))]
-    numbers = [pair for pair in parts if any(tell(decoded_type(pair[1].type)) for tell in tells)]
+    plain = [(part, decoded_type(part[1].type)) for part in parts]
+    bools = [part for part, kind in plain if _is_bool(kind)]
+    others = [(part, stored(kind)) for part, kind in plain if not _is_bool(kind)]
+    numbers = [part for part, kind in others if _is_number(kind) or _is("decimal")(kind)]
     if bools and numbers:
         pair = [bools[0], numbers[0]]
-        way = retyped(name, pair[0][1].type, pair[1][1].type, way) or way
+        way = retyped(name, pair[0][1].type, pair[1][1].type, way) or APART
         raise TypeError(f"{differ(name, pair)}, and to Python True is 1: {way}")
 
 
@@ -369,8 +393,19 @@ def told_apart(one: Any, other: Any) -> tuple[str, str]:
 
 def _shown_metadata(kind: Any) -> str:
     """What an extension type is beside its storage, shortened."""
-    text = str(kind.__arrow_ext_serialize__().decode(errors="backslashreplace"))
+    text = _metadata(kind)
     return text if len(text) <= 100 else text[:100] + "..."
+
+
+def _metadata(kind: Any) -> str:
+    return str(kind.__arrow_ext_serialize__().decode(errors="backslashreplace"))
+
+
+def metadata_of(kind: Any) -> list[str]:
+    """What the name of the type does not tell of extension types that are not Arrow's own."""
+    own = [_metadata(kind)] if isinstance(kind, import_module("pyarrow").ExtensionType) else []
+    inner = (metadata_of(kind.field(at).type) for at in range(kind.num_fields))
+    return [*filter(None, own), *chain.from_iterable(inner)]
 
 
 def merged_of(kinds: Sequence[Any]) -> tuple[Any, int]:

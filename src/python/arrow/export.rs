@@ -90,7 +90,9 @@ fn misread(stored: &Field, wanted: &Field) -> Option<&'static str> {
     let is_text = |of: &DataType| of.is_string() || of.is_binary();
     let is_bool = own == Some(Extension::Bool8) && *to == DataType::Boolean;
     match (&own, &other) {
-        (Some(own), Some(other)) if own != other => Some("it is of another extension type"),
+        (Some(_), Some(_)) if !Extension::is_one(stored, wanted) => {
+            Some("it is of another extension type")
+        }
         (None, None) => {
             let fields = |field: &Field| match field.data_type() {
                 DataType::Struct(fields) => fields.to_vec(),

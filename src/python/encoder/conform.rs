@@ -265,11 +265,7 @@ fn within(mismatch: Mismatch, place: &str) -> Mismatch {
 
 /// Whether both are of one extension type, or of none. Where the request says none, its values are taken for the storage.
 fn is_one_meaning(own: &Field, trained: &Field) -> bool {
-    let of = |field: &Field| {
-        let metadata = field.extension_type_metadata().unwrap_or_default().to_owned();
-        field.extension_type_name().map(|name| (name.to_owned(), metadata))
-    };
-    match (of(own), of(trained)) {
+    match (own.extension_type_name(), trained.extension_type_name()) {
         (None, None) => true,
         (None, Some(_)) => {
             let (from, to) = (own.data_type(), trained.data_type());
@@ -279,10 +275,7 @@ fn is_one_meaning(own: &Field, trained: &Field) -> bool {
                 from == to && !is_bool && Extension::dtype_of_bits(trained).is_none();
             is_stored_so || item_of(from).zip(item_of(to)).is_some()
         }
-        (Some(one), Some(other)) => {
-            one == other
-                || matches!((Extension::of(own), Extension::of(trained)), (Ok(Some(own)), Ok(Some(trained))) if own == trained)
-        }
+        (Some(_), Some(_)) => Extension::is_one(own, trained),
         // Rows of a tensor, as lists.
         (Some(_), None) => {
             let is_in_order = matches!(
