@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import system
-from arrow_dlpack import _core, iter_batches
+from arrow_dlpack import Loader, _core, iter_batches
 from batch_sources import SCHEMA, Source, until
 from conftest import environment
 
@@ -577,6 +577,32 @@ def test_ctrl_c_does_not_wait_for_a_source_that_hangs(options):
     assert waited == []
     go.set()
     assert source.is_released()
+
+
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize("options", [{}, {"transform": dict}], ids=str)
+def test_an_epoch_that_ctrl_c_left_at_a_source_that_hangs_stands_there(options):
+    go = threading.Event()
+
+    def part(_index, _count):
+        for number in range(10):
+            if number == 3:
+                go.wait(60)
+            yield pa.table({"x": [number]})
+
+    loader = Loader(part, batch_size=1, prefetch=2, **options)
+    batches = iter(loader)
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        list(batches)
+    timer.join()
+    assert next(batches, None) is None
+    state = loader.state_dict()
+    assert (state["epoch"], state["batch"]) == (0, 3)
+    go.set()
+    loader.load_state_dict(state)
+    assert [batch["x"].tolist() for batch in loader] == [[number] for number in range(3, 10)]
 
 
 def test_the_process_ends_where_a_source_hangs():

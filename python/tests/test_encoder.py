@@ -1173,6 +1173,19 @@ def test_what_are_no_rows_is_refused(rows):
         encoder(rows)
 
 
+def test_rows_of_an_iterator_and_of_null_say_what_rows_are():
+    encoder = Loader(pa.table({"x": [1]}), framework="numpy").encoder()
+    with pytest.raises(TypeError, match="rows must be a table, .*, got None$"):
+        encoder(json.loads("null"))
+    rows = [{"x": 2}]
+    for once in iter(rows), (row for row in rows):
+        with pytest.raises(
+            TypeError, match=r"rows must be .*: list\(x\) is one, if these are dicts"
+        ):
+            encoder(once)
+    assert encoder(list(iter(rows)))["x"].tolist() == [2]
+
+
 def test_what_is_read_or_named_first_says_so():
     frame = pl.DataFrame({"a": [1.0, 2.0], "b": [3, 4]})
     encoder = Loader(frame, framework="numpy").encoder()
@@ -1805,6 +1818,48 @@ def test_a_loop_makes_what_its_encoder_makes(tmp_path, kind, more):
         assert ours.tolist() == theirs.tolist()
     if kind not in ("batches", "function"):
         assert loader.encoder() == encoder
+
+
+@pytest.mark.parametrize(
+    ("columns", "label"),
+    [
+        (None, "y"),
+        (["x"], {"y": Cast("float32")}),
+        (["x"], ["m.y"]),
+        (["x"], ["y", "m.y"]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["table", "tables", "file", "generator", "mix"])
+def test_a_loop_of_an_encoder_leaves_out_its_label(columns, label, kind, tmp_path):
+    train = pa.table({"x": [1.0, 2.0], "y": [0, 1]})
+    if columns is not None:
+        train = train.append_column("m", pa.array([{"y": 5}, {"y": 6}]))
+    test = train.select(["x"])
+    pq.write_table(test, tmp_path / "a.parquet")
+    source = {
+        "table": test,
+        "tables": [test],
+        "file": str(tmp_path / "a.parquet"),
+        "generator": (test for _ in range(1)),
+        "mix": Mix([(test, 1)]),
+    }[kind]
+    trained = Loader(train, columns=columns, label=label, framework="numpy")
+    encoder = trained.encoder()
+    if kind != "generator":
+        with pytest.raises(KeyError, match='no columns? "') as refused:
+            list(Loader(source, encoder=encoder))
+        assert refused.value.__notes__ == [
+            "label=[] leaves out the label of the encoder, of data that has none."
+        ]
+    loader = Loader(source, encoder=encoder, label=[])
+    (batch,) = loader
+    assert {name: own.tolist() for name, own in batch.items()} == {"x": [1.0, 2.0]}
+    if kind == "file":
+        (batch,) = pickle.loads(pickle.dumps(loader))
+        assert batch["x"].tolist() == [1.0, 2.0]
+    with pytest.raises(TypeError, match="label= is the encoder's"):
+        Loader(source, encoder=encoder, label="x")
 
 
 def test_a_loop_of_an_encoder_reads_the_columns_of_its_training():

@@ -268,6 +268,25 @@ def test_types_of_duckdb_that_a_setting_decides_wait_for_the_epoch(setting):
     assert len(list(Loader(relation, columns=["x"]))) == 1
 
 
+def test_times_of_duckdb_have_the_zone_of_their_connection():
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'Asia/Kathmandu'")
+    relation = connection.sql("SELECT '2026-07-01 12:00:00+00'::TIMESTAMPTZ AS t, [now()] AS l")
+    table = relation.to_arrow_table()
+    assert table.schema.field("t").type.tz == "Asia/Kathmandu"
+    options = {"columns": {"t": None}, "physical": True, "batch_size": 1}
+    for source in [relation, table], Mix([(relation, 1), (table, 1)]):
+        found = [np.asarray(batch["t"]).tolist() for batch in Loader(source, **options)]
+        assert found == [table["t"].cast("int64").to_pylist()] * 2
+    other = table.cast(pa.schema([("t", pa.timestamp("us", "UTC")), table.schema.field("l")]))
+    with pytest.raises(TypeError, match="tz=Asia/Kathmandu. in part 0 and .*tz=UTC. in part 1"):
+        list(Loader([relation, other], **options))
+    encoder = Loader(relation, **options).encoder()
+    for source in relation, table:
+        (batch,) = Loader(source, encoder=encoder, batch_size=1)
+        assert np.asarray(batch["t"]).tolist() == table["t"].cast("int64").to_pylist()
+
+
 def test_any_other_type_of_duckdb_is_known():
     relation = duckdb.connect().sql(
         """SELECT 1::TINYINT AS a, 1.5::DECIMAL(20, 2) AS "select", DATE '2020-01-01' AS "q""q",

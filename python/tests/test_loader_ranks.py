@@ -265,8 +265,10 @@ for _ in range(200):
 
 @pytest.mark.parametrize("kind", ["file", "files", "dataset", "mix"])
 @pytest.mark.parametrize("seed", [1, None])
-def test_ranks_have_other_row_groups_in_each_epoch(kind, seed, tmp_path):
-    """Rows that are sorted by a label are divided in the order that a seed gives the row groups."""
+def test_ranks_have_row_groups_of_the_whole_source(kind, seed, tmp_path):
+    """Rows that are sorted by a label are divided in the order that a seed gives the row groups,
+    which is one for all epochs: each rank has its rows whatever epoch the others are in.
+    """
     for at in range(2):
         table = pa.table({"id": range(500 * at, 500 * (at + 1))})
         pq.write_table(table, tmp_path / f"{at}.parquet", row_group_size=50)
@@ -281,15 +283,17 @@ def test_ranks_have_other_row_groups_in_each_epoch(kind, seed, tmp_path):
     }[kind]
     options = {"batch_size": 7, "shuffle": 100, "seed": seed, "uneven": "allow"}
     ranks = [Loader(source, rank=rank, world_size=3, **options) for rank in range(3)]
-    seen = []
+    seen, orders = [], []
     for _ in range(3):
+        next(iter(ranks[0]))  # a look at a batch, which is an epoch of this rank alone
         rows = [[id for batch in rank for id in batch["id"].tolist()] for rank in ranks]
         assert sorted(id for own in rows for id in own) == list(range(1000))
         seen.append(frozenset(rows[0]))
+        orders.append(tuple(rows[1]))
         if seed is not None:
             assert all(min(own) < 500 <= max(own) for own in rows)
-    # Ranks that are given no seed know no common order.
-    assert len(set(seen)) == (1 if seed is None else 3)
+    assert len(set(seen)) == 1
+    assert len(set(orders)) == 3
     for rank in ranks:
         begun = iter(rank)
         next(begun)
@@ -316,3 +320,34 @@ def test_the_order_of_row_groups_tells_nothing_of_the_rows(tmp_path):
     loader = Loader(str(tmp_path), batch_size=1, shuffle=200, seed=5)
     first = [next(iter(loader))["y"].item() for _ in range(200)]
     assert 50 < sum(first) < 150
+
+
+@pytest.mark.parametrize("kind", ["table", "file", "files"])
+def test_the_rows_that_drop_last_leaves_out_are_drawn(kind, tmp_path):
+    table, path = pa.table({"id": range(60)}), str(tmp_path / "a.parquet")
+    pq.write_table(table, path, row_group_size=60 if kind == "file" else 15)
+    source = table if kind == "table" else path
+    loader = Loader(source, batch_size=7, shuffle=60, seed=1, drop_last=True)
+    epochs = [[id for batch in loader for id in batch["id"].tolist()] for _ in range(20)]
+    assert all(len(set(epoch)) == len(epoch) == 56 for epoch in epochs)
+    assert set().union(*epochs) == set(range(60))
+    for at in 1, 5, 8:
+        begun = iter(loader)
+        for _ in range(at):
+            next(begun)
+        state, left = loader.state_dict(), [batch["id"].tolist() for batch in begun]
+        loader.load_state_dict(state)
+        assert [batch["id"].tolist() for batch in loader] == left
+
+
+def test_a_table_goes_on_as_a_file_of_one_row_group_where_the_last_rows_are_dropped(tmp_path):
+    table, path = pa.table({"id": range(60)}), str(tmp_path / "a.parquet")
+    pq.write_table(table, path)
+    options = {"batch_size": 7, "shuffle": 20, "seed": 1, "drop_last": True}
+    for one, other in (table, path), (path, table):
+        saved, loader = Loader(one, **options), Loader(other, **options)
+        begun = iter(saved)
+        next(begun)
+        loader.load_state_dict(saved.state_dict())
+        found, expected = ([batch["id"].tolist() for batch in rest] for rest in (loader, begun))
+        assert found == expected

@@ -229,7 +229,7 @@ def test_the_epoch_after_a_resume_has_another_order():
     {"version": True}, {"version": "1"}, {"version": 2}, {"batch": True}, {"epoch": 2**63},
     {"seed": "1"}, {"seed": []}, {"part": [0]}, {"part": [0, 1.0]}, {"part": {}}, {"source": None},
     {"source": []}, {"source": 7}, {"chunks": -1}, {"chunks": 2**63}, {"chunks": 1.5},
-    {"chunks": []},
+    {"chunks": []}, {"reads": 5}, {"reads": [0]}, {"reads": [0, "1"]},
 ])  # fmt: skip
 def test_what_is_no_state_is_refused(changed):
     loader = Loader(TABLE, batch_size=10)
@@ -522,6 +522,61 @@ def test_a_state_of_the_same_rows_in_other_batches_is_refused(of, turn, tmp_path
     with pytest.raises(ValueError, match=words):
         resumed(other())
     assert len(resumed(one())) == len(list(begun))
+
+
+@pytest.mark.parametrize("options", [{}, {"shuffle": 20, "seed": 3, "physical": True}], ids=str)
+def test_row_groups_of_a_mix_do_not_matter_where_none_are_put_in_order(options, tmp_path):
+    pq.write_table(GROUPS, tmp_path / "one.parquet")
+    pq.write_table(GROUPS, tmp_path / "ten.parquet", row_group_size=10)
+    one, ten = (str(tmp_path / f"{of}.parquet") for of in ("one", "ten"))
+    options = {"batch_size": 8, "columns": ["id"], **options}
+    sources = [[GROUPS, ten], [one, ten]]
+
+    def loader(parts):
+        return Loader(Mix([(part, 1) for part in parts]), **options)
+
+    for some in sources, [parts[::-1] for parts in sources]:
+        for parts in some:
+            saved = loader(parts)
+            begun = iter(saved)
+            next(begun)
+            state, left = saved.state_dict(), [batch["id"].tolist() for batch in begun]
+            for others in map(loader, some):
+                others.load_state_dict(state)
+                assert [batch["id"].tolist() for batch in others] == left
+
+
+@pytest.mark.parametrize("source", ["table", "file"])
+def test_a_state_of_a_part_is_of_no_share_of_the_whole(source, tmp_path):
+    data = GROUPS
+    if source == "file":
+        data = str(tmp_path / "a.parquet")
+        pq.write_table(GROUPS, data)
+    options = {"batch_size": 7, "columns": ["id"], "rank": 1, "world_size": 2, "uneven": "allow"}
+    kinds = [lambda _index, _count: data, data]
+    for one, two in kinds, kinds[::-1]:
+        saved, other = Loader(one, **options), Loader(two, **options)
+        begun = iter(saved)
+        next(begun)
+        state = json.loads(json.dumps(saved.state_dict()))
+        other.load_state_dict(state)
+        with pytest.raises(ValueError, match="its batches were .*, and these are "):
+            list(other)
+        saved.load_state_dict(state)
+        assert len(list(saved)) == len(list(begun))
+
+
+def test_a_state_of_another_number_of_ranks_says_how_to_go_on():
+    saved = Loader(GROUPS, batch_size=5, columns=["id"], rank=0, world_size=4)
+    saved.set_epoch(3)
+    next(iter(saved))
+    loader = Loader(GROUPS, batch_size=5, columns=["id"], rank=0, world_size=2)
+    loader.load_state_dict(saved.state_dict())
+    ways = r"set_epoch\(4\) begins the next epoch, and set_epoch\(3\) of a Loader without a state"
+    with pytest.raises(ValueError, match=ways):
+        list(loader)
+    loader.set_epoch(4)
+    assert len(list(loader)) == 10
 
 
 def test_tables_in_a_mix_go_on_as_files_of_one_row_group(tmp_path):

@@ -20,7 +20,7 @@ from .empty import (
 from .epoch import check as check_epoch
 from .functions import check_function, is_function
 from .kinds import check, is_local, takes_texts
-from .known import names_of
+from .known import has_zone_of_session, names_of
 from .mix import Mix, source_of
 from .options import LoaderOptions
 from .readers import heads, is_column
@@ -54,6 +54,9 @@ def check_columns(data: Any, options: LoaderOptions) -> Any:
     try:
         return _checked(data, options)
     except KeyError as error:
+        labels = () if options.training is None else options.wanted.labels
+        if any(f'"{name}"' in str(error) for name in labels):
+            error.add_note("label=[] leaves out the label of the encoder, of data that has none.")
         source = source_of(data)
         steps = source.steps()
         for name in options.query.columns or ():
@@ -65,8 +68,11 @@ def check_columns(data: Any, options: LoaderOptions) -> Any:
 
 
 def _checked(data: Any, options: LoaderOptions) -> Any:
-    query = options.query
-    empty = _emptied(data, query)
+    query, parts = options.query, _listed(data)
+    are_several = isinstance(parts, (list, tuple))
+    is_alone = not are_several and options.training is None
+    is_told = is_alone or not any(map(has_zone_of_session, parts if are_several else [parts]))
+    empty = _emptied(data, query) if is_told else None
     if is_local(data):
         empty = _emptied_files(data, query)
     if empty is not None:
@@ -74,8 +80,7 @@ def _checked(data: Any, options: LoaderOptions) -> Any:
     if names := names_of(data):
         _core._check_names(names, _read_of(names, query))
         _filters.check_names(query.where, names)
-    parts = _listed(data)
-    for part in parts if isinstance(parts, (list, tuple)) else ():
+    for part in parts if are_several else ():
         names = names_of(part) or []
         # What a part lacks is for an epoch to say, which knows all of them.
         _core._check_names(names, [name for name in _read_of(names, query) if name in names])

@@ -97,8 +97,7 @@ def planned(source: Source, query: Query, options: LoaderOptions, position: Posi
         return EpochPlan(stream, (share.index, share.count), None, position.batch)
     # Codes of dictionaries are numbered from the first row on.
     is_wanted = share.count > 1 or options.shuffle is not None or position.batch > 0
-    is_whole = share.count == 1 or options.filter is None
-    if by is not None and is_wanted and is_whole and not options.physical:
+    if is_wanted and options.reads_groups(share.count):
         pieces = source.pieces()
         if pieces and isinstance(source, (Dataset, Mixed)):
             return _by_groups(source, pieces, query, options, position)
@@ -113,10 +112,10 @@ def _by_groups(
     position: Position,
 ) -> EpochPlan:
     share, skipped, most = position.reads, position.batch, None
-    is_common = share.count == 1 or _seed_of_all(options, share) is not None
-    if options.shuffle is not None and is_common:
-        # Before they are divided: each share has rows of all the source, and others in each epoch.
-        pieces = source.shuffled(pieces, position.seed_of_groups)
+    if options.shuffle is not None and (seed_of_all := _seed_of_all(options, share)) is not None:
+        # Before they are divided: each share has rows of all the source. The order is that of all
+        # epochs, as a rank that begins a loop more than others is in another one than they are.
+        pieces = source.shuffled(pieces, seed_of_all)
     chosen: list[Piece] = list(pieces)
     again = range(0)
     if options.filter is None:
@@ -131,11 +130,13 @@ def _by_groups(
             skipped = 0
         else:
             again = range(0)
-        most, chosen = sum(map(len, spans)), []
-        for span in spans:
-            chosen += pieces_of(pieces, span.start * size, min(span.stop * size, rows))
+        most = sum(map(len, spans))
+        # With drop_last one share draws of all rows, and leaves out others in each epoch.
+        if options.shuffle is None or share.count > 1:
+            ends = ((span.start * size, min(span.stop * size, rows)) for span in spans)
+            chosen = [piece for start, stop in ends for piece in pieces_of(pieces, start, stop)]
     seed = position.seed_of_part
-    if options.shuffle is not None and not is_common:
+    if options.shuffle is not None:
         chosen = source.shuffled(chosen, position.seed_of_groups)
     if not chosen:
         return EpochPlan(source.read(query), most=0, again=again)
@@ -152,9 +153,12 @@ def _by_groups(
 
 
 def _seed_of_all(options: LoaderOptions, share: Share) -> int | None:
-    """The seed that all shares know; None for ranks without seed=, which draw each its own."""
+    """The seed that several shares know; None for ranks without seed=, which draw each its own."""
+    if share.count == 1:
+        return None
     worker = worker_info() if options.seed is None and share.world == 1 else None
-    return options.seed if worker is None else int(worker.seed - worker.id)
+    seed = options.seed if worker is None else int(worker.seed - worker.id)
+    return None if seed is None else seed % 2**64
 
 
 def _by_turns(
@@ -217,7 +221,7 @@ def drawn_seed(
     if options.shuffle is None:
         return None
     # Workers divide what is in one order.
-    seed = options.seed if share.count == 1 else _seed_of_all(options, share)
+    seed = _seed_of_all(options, share) if options.seed is None else options.seed
     if seed is None and options.rows is None and share.count > 1:
         raise TypeError("ranks that sort and shuffle the same rows need one seed=")
     if seed is not None:
@@ -451,8 +455,7 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
             raise ValueError(*refusal.args) from None
         finally:
             if not is_refused:
-                # The loader stays where it is.
-                self._position, self._batches, self._explained = Position(0), iter(()), None
+                self._detach()
 
     def _leave(self) -> None:
         """Closes without waiting for a source that may hang, as Ctrl-C asks for."""
@@ -462,7 +465,12 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         with suppress(ValueError):  # of a thread that is still in the source
             self.close()
         # That thread releases it.
-        self._engine, self._batches = None, iter(())
+        self._engine = None
+        self._detach()
+
+    def _detach(self) -> None:
+        """There are no more batches, and the loader stays where it is."""
+        self._position, self._batches, self._explained = Position(0), iter(()), None
 
     def __enter__(self) -> "Batches[Batch_co]":
         return self

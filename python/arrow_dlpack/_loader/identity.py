@@ -454,8 +454,8 @@ def check(
 
     is_begun: whether batches were made, of which the order is to be the same.
     is_ordered: whether batches with columns in another order are others.
-    is_shuffled: whether row groups are put in order.
-    is_shared: whether ranks or workers divide them.
+    is_shuffled: whether row groups are put in order, if there are some.
+    is_shared: whether ranks or workers divide them then.
     """
     if not isinstance(saved, Mapping):
         return
@@ -485,8 +485,9 @@ def check(
     parts, others = saved.get("sources"), ours.get("sources")
     if isinstance(parts, list) and isinstance(others, list):
         if any(map(_has_several_groups, [*parts, *others])):
-            # Those of one source are put in order where each other one has some, too.
-            is_shared = is_shared or _are_all_parquet(parts) != _are_all_parquet(others)
+            # A shuffle puts those of one source in order where each other one has some, too.
+            is_other = _are_all_parquet(parts) != _are_all_parquet(others)
+            is_shared = is_shared or (is_shuffled and is_other)
         for at, (one, other) in enumerate(zip(parts, others, strict=False)):
             name = f"source {at} of the Mix"
             check(

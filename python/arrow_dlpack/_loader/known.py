@@ -88,6 +88,14 @@ def _schema_of_duckdb(relation: Any) -> Any:
         return None
 
 
+def has_zone_of_session(data: Any) -> bool:
+    """Whether it is a relation of DuckDB's with times whose zone is a setting of its connection:
+    the schema tells the machine's.
+    """
+    kinds = data.types if library_of(data) in _DUCKDB and hasattr(data, "types") else ()
+    return any("TIMESTAMP WITH TIME ZONE" in str(kind) for kind in kinds)
+
+
 def is_hugging_face(data: Any) -> bool:
     """Whether it is a dataset of Hugging Face's."""
     return hasattr(data, "with_format") and hasattr(data, "select_columns")

@@ -94,8 +94,8 @@ class Loader(Loop, Generic[Batch_co]):
     rank, world_size: the share of process rank of world_size; rank="auto" asks torch.distributed,
     and torchrun's variables. The workers of PyTorch's DataLoader divide the share of their rank.
     Parquet files are divided by rows: a process reads only the row groups that have its rows. With
-    shuffle and seed these are put in order before, so that it has other rows in each epoch. Of
-    other sources every process reads all, and keeps every world_size-th batch.
+    shuffle and seed these are put in the order of the seed before. Of other sources every process
+    reads all, and keeps every world_size-th batch. Its rows are the same ones in each epoch.
     uneven: what to do where ranks would not have equally many batches: "drop" leaves out the last
     ones, "repeat" makes some a second time, "allow" lets ranks differ. None is an error.
     transform: a function that is called with each batch where it is made, in the thread of prefetch
@@ -105,7 +105,8 @@ class Loader(Loop, Generic[Batch_co]):
     all batches: Tensor.dictionary only grows at its end, and `Batches.dictionaries` has it by the
     name of the column, for matrices too. Sources that are opened apart each have their own codes.
     encoder: an `Encoder`, which says columns, label, format, dtype, nulls, framework, writable,
-    physical and copy, to train again with the same words.
+    physical and copy, to train again with the same words. ``label=[]`` beside it is for data
+    without a label.
     copy: as in to_tensor, for each batch: None shares the source's memory where it can, True gives
     each tensor a writable copy, and False raises BufferError for a batch that would take a copy.
 

@@ -377,9 +377,13 @@ class Mixed(Source):
     def shuffled(self, pieces: Sequence[Piece], seed: int) -> list[Piece]:
         """The same rows; the row groups of each source are read in an order that is drawn.
 
-        A piece keeps the rows among which the order is drawn, of which it may become a part.
+        A piece keeps the rows among which the order is drawn, of which it may become a part, and
+        those among which orders were drawn before.
         """
-        return [Piece((seed, start, stop), start, stop) for _, start, stop in pieces]
+        return [
+            Piece((*(draws or ()), (seed, start, stop)), start, stop)
+            for draws, start, stop in pieces
+        ]
 
     def read_pieces(self, query: Query, pieces: Sequence[Piece]) -> Any:
         """Of each source the row groups that have rows of these; all of them with a filter."""
@@ -389,19 +393,21 @@ class Mixed(Source):
     def _read_piece(self, query: Query, piece: Piece) -> Any:
         groups = [part.pieces() or [] for part in self._parts]
         bounds = self._turns.bounds([sum(map(len_of, own)) for own in groups])
-        seed, *drawn = piece.group or (None, piece.start, piece.stop)
-        ends = (*drawn, piece.start, piece.stop)
-        counts = zip(*(self._turns.counts(at, bounds) for at in ends), strict=True)
+        draws = [*(piece.group or ()), (None, piece.start, piece.stop)]
+        counts = [self._turns.counts(end, bounds) for _, *ends in draws for end in ends]
+        seeds = [seed for seed, *_ in draws]
         opens, seen = [], self._seen(query)
         opened = list(query.opened or ())
-        for at, (low, high, start, stop) in enumerate(counts):
+        for at, part in enumerate(self._parts):
+            ends = [own[at] for own in counts]
+            begin, is_whole = ends[0], query.where is not None
             # A copy: the source's list stays in its order.
-            some = list(groups[at] if query.where is not None else _round(groups[at], low, high))
-            if seed is not None:
-                some = shuffled(some, _core._seed_of_part(seed, at))
-            if query.where is None:
-                some = list(pieces_of(some, start - low, stop - low))
-            part = self._parts[at]
+            some = list(groups[at] if is_whole else _round(groups[at], begin, ends[1]))
+            for seed, low, high in zip(seeds, ends[::2], ends[1::2], strict=True):
+                if not is_whole:
+                    some, begin = list(pieces_of(some, low - begin, high - begin)), low
+                if seed is not None:
+                    some = shuffled(some, _core._seed_of_part(seed, at))
             opens.append(_Opens(part, _of(part, query, opened), some, seen))
         return self._turned(opens, query, None if query.where is not None else (piece, bounds))
 

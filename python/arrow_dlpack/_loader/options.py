@@ -187,18 +187,21 @@ class LoaderOptions:
             object.__setattr__(self, name, value)
 
     def _take_from(self, encoder: Any) -> None:
-        """What an encoder says, and no other keyword may."""
+        """What an encoder says, and no other keyword may; label=[] leaves its labels out."""
         own = getattr(encoder, "_options", None)
         if not isinstance(own, LoaderOptions):
             raise TypeError(f"encoder must be an Encoder, got {encoder!r:.80}")
+        is_unlabelled = isinstance(self.label, (list, tuple)) and not self.label
         for keyword in fields(self):
-            if keyword.name in ENCODED:
+            if keyword.name in ENCODED and not (keyword.name == "label" and is_unlabelled):
                 if getattr(self, keyword.name) != keyword.default:
                     raise TypeError(f"{keyword.name}= is the encoder's: leave it out")
                 object.__setattr__(self, keyword.name, getattr(own, keyword.name))
         training = None
         if encoder._engine is not None:
-            training = Training(import_module("pyarrow").schema(encoder.schema))
+            pa, labels = import_module("pyarrow"), own.wanted.labels if is_unlabelled else ()
+            read = pa.schema(encoder.schema)
+            training = Training(pa.schema([of for of in read if of.name not in labels]))
         object.__setattr__(self, "encoder", training)
 
     def _check_calls(self, *, is_labelled: bool) -> None:
@@ -268,6 +271,11 @@ class LoaderOptions:
             is_part=training is not None,
             opened=None if training is None else [training],
         )
+
+    def reads_groups(self, shares: int) -> bool:
+        """Whether so many shares read row groups alone, of sources that have them."""
+        is_whole = shares == 1 or self.filter is None
+        return self.rows is not None and is_whole and not self.physical
 
     def batches_of(self, rows: int) -> int:
         """How many batches these rows are."""

@@ -140,6 +140,7 @@ class Progress:
             "batch": at.batch,
             "seed": at.seed,
             "part": list(at.part) if at.batch else None,
+            "reads": [at.reads.index, at.reads.count] if at.batch else None,
             "chunks": at.chunks if at.batch else None,
             "options": options,
             "source": self._of_source(),
@@ -162,9 +163,12 @@ class Progress:
         """Refuses a state within an epoch that is of another rank or worker."""
         loaded, part = self.loaded, (share.index, share.count)
         if loaded is not None and loaded["batch"] and tuple(loaded["part"]) != part:
+            epoch = loaded["epoch"]
             raise ValueError(
                 f"the state is that of part {loaded['part'][0]} of {loaded['part'][1]}, and "
-                f"this is part {part[0]} of {part[1]}: each rank and worker has its own"
+                f"this is part {part[0]} of {part[1]}: each rank and worker has its own. For "
+                f"another number of them, set_epoch({epoch + 1}) begins the next epoch, and "
+                f"set_epoch({epoch}) of a Loader without a state begins this one anew"
             )
 
     def next_start(
@@ -181,9 +185,10 @@ class Progress:
         draw: returns the seed that orders the rows of an epoch, of a loader that has taken a state
             or has not.
         """
-        identity = self._check_data(identify, options, share)
+        identity = self._check_data(identify, options, reads)
         self.check_part(share)
         loaded, epoch, part = self.loaded, self.upcoming(), (share.index, share.count)
+        self._check_reads(reads)
         batch, seed, chunks = 0, None, None
         if loaded is not None:
             batch, seed, chunks = loaded["batch"], loaded["seed"], loaded["chunks"]
@@ -194,21 +199,30 @@ class Progress:
         return Start(position, identify, identity)
 
     def _check_data(
-        self, identify: Callable[[], Identity] | None, options: LoaderOptions, share: Share
+        self, identify: Callable[[], Identity] | None, options: LoaderOptions, reads: Share
     ) -> Identity | None:
         """Refuses a loaded state that is of other data; returns what was told of this data."""
         if self.loaded is None or identify is None:
             return None
-        ours = identify()
+        ours, reads_groups = identify(), options.reads_groups(reads.count)
         _identity.check(
             self.loaded.get("source"),
             ours,
             is_ordered=options.matrix,
-            is_shuffled=options.shuffle is not None,
-            is_shared=share.count > 1,
+            is_shuffled=reads_groups and options.shuffle is not None,
+            is_shared=reads_groups and reads.count > 1,
             is_begun=self.loaded["batch"] > 0,
         )
         return ours
+
+    def _check_reads(self, reads: Share) -> None:
+        """Refuses a state of a part that a function opened where a source is divided, and back."""
+        saved = None if self.loaded is None else self.loaded["reads"]
+        if saved is None or tuple(saved) == (reads.index, reads.count):
+            return
+        part, whole = "all batches of a part that a function opened", "a share of the source's"
+        one, other = (part, whole) if reads.count > 1 else (whole, part)
+        raise _identity.refusal(f"its batches were {one}, and these are {other}")
 
     def begin(self, start: Start) -> None:
         """The epoch has begun: its `Batches` count in the same `Position` what they hand out."""
@@ -267,18 +281,23 @@ def _is_state(state: Any) -> bool:
     try:
         version, batch, seed, part = (state[of] for of in ("version", "batch", "seed", "part"))
         epoch, chunks, options = state["epoch"], state["chunks"], state["options"]
-        source = state["source"]
+        source, reads = state["source"], state["reads"]
     except KeyError:
         return False
     if not (is_number(version, 2) and version == 1 and isinstance(options, Mapping)):
         return False
-    has_part = isinstance(part, (list, tuple)) and [type(of) for of in part] == [int, int]
+
+    def is_pair(value: Any) -> bool:
+        return isinstance(value, (list, tuple)) and [type(of) for of in value] == [int, int]
+
+    has_part = is_pair(part)
     is_begun = is_number(batch, 2**63) and batch > 0
     return (
         is_number(epoch, 2**63)
         and is_number(batch, 2**63)
         and (is_number(seed, 2**64) or (seed is None and not (is_begun and options.get("shuffle"))))
         and (has_part or not is_begun)
+        and (reads is None or is_pair(reads))
         and (chunks is None or isinstance(chunks, str) or is_number(chunks, 2**63))
         and (isinstance(source, Mapping) or (source is None and not is_begun))
     )

@@ -222,10 +222,9 @@ fn of_table(rows: &Bound<'_, PyAny>, wanted: &[TrainedColumn]) -> PyResult<(Vec<
     let names = names.filter(|names| !names.is_empty());
     let imported = source::import(rows, names.as_deref()).and_then(|data| data.into_array(py));
     let is_row = || Ok::<_, PyErr>(rows.hasattr("iloc")? && !rows.hasattr("columns")?);
+    let is_value = rows.is_none() || is_text(rows) || rows.is_instance_of::<PyInt>();
     let (array, field) = match imported {
-        Err(_)
-            if is_row()? || is_text(rows) || has_dlpack(rows) || rows.is_instance_of::<PyInt>() =>
-        {
+        Err(_) if is_row()? || is_value || has_dlpack(rows) || rows.hasattr("__next__")? => {
             return Err(no_rows(rows));
         }
         imported => imported?,
@@ -281,6 +280,9 @@ fn no_rows(rows: &Bound<'_, PyAny>) -> PyErr {
         _ if is_text(rows) => (described(rows), ": json.loads(x) reads JSON"),
         _ if has_dlpack(rows) => {
             (type_name(rows), ": record_batch(x, names) makes columns of a matrix")
+        }
+        _ if rows.hasattr("__next__").unwrap_or_default() => {
+            (type_name(rows), ": list(x) is one, if these are dicts")
         }
         _ => (described(rows), ""),
     };
