@@ -114,11 +114,19 @@ opened, is_down = MemoryFileSystem._open, []
 class HttpError(Exception):
     pass
 
-kind = {"OSError": OSError, "KeyError": KeyError, "HttpError": HttpError}[sys.argv[2]]
+class Answered(OSError):
+    def __init__(self, text, *, answer):
+        super().__init__(text)
+
+kinds = {"OSError": OSError, "KeyError": KeyError, "HttpError": HttpError, "Answered": Answered}
+kind = kinds[sys.argv[2]]
+
+def made():
+    return kind("503", answer=None) if kind is Answered else kind("503")
 
 def open_(self, path, mode="rb", **options):
     if is_down and "r" in mode:
-        raise kind("503")
+        raise made()
     return opened(self, path, mode, **options)
 
 class Held:
@@ -148,12 +156,13 @@ for _ in range(20):
         read(loader)
     except kind as error:
         if sys.argv[1] == "scanner":
-            assert str(error) == str(kind("503"))
+            assert str(error) == str(made())
         elif kind is OSError:
             assert str(error) == "/d/0.parquet: 503"
         else:
-            assert str(error) == str(kind("503"))
-            assert error.__notes__ == ["The file is /d/0.parquet."]
+            assert str(error) == str(made())
+            note = "/d/0.parquet: 503" if kind is Answered else "The file is /d/0.parquet."
+            assert error.__notes__ == [note]
     else:
         raise AssertionError("it was read")
     is_down.clear()
@@ -166,7 +175,7 @@ for _ in range(20):
 
 
 @pytest.mark.parametrize("source", ["paths", "scanner", "dataset"])
-@pytest.mark.parametrize("kind", ["OSError", "KeyError", "HttpError"])
+@pytest.mark.parametrize("kind", ["OSError", "KeyError", "HttpError", "Answered"])
 def test_a_file_system_of_python_that_fails_ends_the_epoch(source, kind):
     run = [sys.executable, "-c", STORE, source, kind]
     done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=300)

@@ -576,6 +576,126 @@ def test_extension_types_of_one_name_are_told_apart_by_their_metadata(tmp_path, 
     assert sum(len(batch["y"]) for batch in Loader(source, columns=["y"])) == 4
 
 
+PERIODS = [pandas.period_range("1970-01-01", periods=3, freq=of) for of in "MD"]
+
+
+@pytest.mark.parametrize("kind", ["list", "files", "mix"])
+@pytest.mark.parametrize("wish", [Categories.scan(), Categories([0, 1, 2])], ids=["scan", "words"])
+def test_one_number_of_two_extension_types_is_no_word(tmp_path, kind, wish):
+    """The first month of pandas's periods and the first day are both stored as 0."""
+    source = KINDS[kind](tmp_path, [pa.table({"x": pa.array(own)}) for own in PERIODS])
+    each = "a Loader for each of them reads both, or columns= leaves it out"
+    with pytest.raises(TypeError, match=f'column "x" is .*"[MD]".* in .*"[MD]".* in .*: {each}'):
+        list(Loader(source, columns={"x": wish}))
+    frames = [pandas.DataFrame({"x": own}) for own in PERIODS]
+    encoder = Loader(frames[0], columns={"x": wish}).encoder()
+    assert np.asarray(encoder(frames[0])["x"]).tolist() == [0, 1, 2]
+    with pytest.raises(TypeError, match='"D".*"M".* in training'):
+        encoder(frames[1])
+    with pytest.raises(TypeError, match='column "x" is .*"M".* in one part and .*"D".*: '):
+        list(Loader(frames[1], encoder=encoder))
+
+
+def test_booleans_beside_an_extension_type_of_numbers_are_not_scanned():
+    parts = [pa.table({"x": [True]}), pa.table({"x": pa.array(PERIODS[0])})]
+    with pytest.raises(TypeError, match="to Python True is 1: a Loader for each of them"):
+        Loader(parts, columns={"x": Categories.scan()}).encoder()
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_state_is_of_one_extension_type(nested):
+    tables = [pa.table({"x": pa.array(own)}) for own in PERIODS]
+    if nested:
+        tables = [
+            pa.table({"x": pa.StructArray.from_arrays([own["x"].chunk(0)], ["p"])})
+            for own in tables
+        ]
+    options = {"columns": {"x": AsArrow()}, "batch_size": 2}
+    saved = Loader(tables[0], **options)
+    next(iter(saved))
+    for table, is_same in (tables[0], True), (tables[1], False):
+        loader = Loader(table, **options)
+        loader.load_state_dict(saved.state_dict())
+        if is_same:
+            assert [len(batch["x"]) for batch in loader] == [1]
+            continue
+        with pytest.raises(ValueError, match='column "x" was .*"M".*, and is .*"D"'):
+            list(loader)
+
+
+@pytest.mark.parametrize("kind", ["list", "files of arrow", "mix"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda of: pa.array([[], []], pa.list_(of, 0)),
+        lambda of: pa.array([[], []], pa.list_(pa.list_(of, 2), 0)),
+        lambda of: pa.ExtensionArray.from_storage(
+            pa.fixed_shape_tensor(of, [0, 2]), pa.array([[], []], pa.list_(of, 0))
+        ),
+    ],
+)
+def test_lists_of_no_numbers_of_two_types_are_converted(tmp_path, kind, make):
+    tables = [pa.table({"x": make(of)}) for of in (pa.int64(), pa.float64())]
+    if kind == "files of arrow":
+        source = [str(tmp_path / f"{at}.arrow") for at in range(2)]
+        for path, table in zip(source, tables, strict=True):
+            with pa.ipc.new_file(path, table.schema) as writer:
+                writer.write_table(table)
+    else:
+        source = tables if kind == "list" else Mix([(table, 1) for table in tables])
+    wish = {"x": Cast("float64")}
+    shape = next(iter(Loader(tables[0], columns=wish)))["x"].shape
+    found = [batch["x"] for batch in Loader(source, columns=wish, batch_size=1)]
+    assert [(own.dtype, own.shape) for own in found] == [("float64", (1, *shape[1:]))] * 4
+
+
+IN_STRUCTS = [
+    (pa.list_(pa.null()), [None, None]),
+    (pa.large_list(pa.null()), [None]),
+    (pa.list_(pa.null(), 2), [None, None]),
+    (pa.map_(pa.string(), pa.null()), [("a", None)]),
+    (pa.struct([("q", pa.null())]), {"q": None}),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "inner", "value"),
+    # pyarrow writes no lists of one length of nulls to Parquet.
+    [
+        (kind, *own)
+        for kind in ("list", "files", "mix")
+        for own in IN_STRUCTS
+        if kind != "files" or not pa.types.is_fixed_size_list(own[0])
+    ],
+    ids=str,
+)
+def test_nulls_alone_in_structs_stay_where_another_field_widens(tmp_path, kind, inner, value):
+    def table(of, start):
+        rows = [{"n": start, "tags": value}, None, {"n": start + 1, "tags": value}]
+        return pa.table({"m": pa.array(rows, pa.struct([("n", of), ("tags", inner)]))})
+
+    tables = [table(pa.int32(), 0), table(pa.int64(), 2)]
+    source = KINDS[kind](tmp_path, tables)
+    read = Loader(source, columns={"m": AsArrow()})
+    found = sorted(
+        (row for batch in read for row in pa.array(batch["m"]).to_pylist() if row is not None),
+        key=lambda row: row["n"],
+    )
+    assert found == [{"n": at, "tags": value} for at in range(4)]
+    some = Loader(source, columns=["m.n"], filter=pc.field("m", "n") > 0)
+    assert sorted(n for batch in some for n in batch["m.n"].tolist()) == [1, 2, 3]
+
+
+def test_words_that_a_dictionary_lacks_are_told_with_their_column():
+    """pyarrow makes index 0 of no words of what is null."""
+    kinds = pa.dictionary(pa.int32(), pa.string()), pa.large_string()
+    parts = [
+        pa.table({"x": pa.array([{"a": None}, None], pa.struct([("a", own)]))}) for own in kinds
+    ]
+    with pytest.raises(IndexError, match='column "x": '):
+        list(Loader(parts, columns={"x": AsArrow()}))
+
+
 @pytest.mark.parametrize("form", ["list", "files", "mix", "mix of files"])
 def test_a_filter_on_a_name_that_occurs_twice_is_refused_by_name(form, tmp_path):
     def twice(of):

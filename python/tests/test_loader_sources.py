@@ -1,6 +1,7 @@
 """Sources of `Loader`, each from the real library."""
 
 import io
+import math
 import os
 import re
 import subprocess
@@ -34,9 +35,11 @@ from arrow_dlpack import (
     Mix,
     Pad,
     iter_batches,
+    to_tensor,
 )
 from arrow_dlpack.torch import BatchDataset
 from datasets.distributed import split_dataset_by_node
+from pyarrow import flight
 from pyiceberg.catalog.sql import SqlCatalog
 from test_loader import CONTEXT
 from torch.utils.data import DataLoader
@@ -279,6 +282,56 @@ def test_row_groups_of_a_sorted_file_are_shuffled(folder):
         # A buffer alone would not bring rows forward by more than its size.
         assert (epoch - np.arange(ROWS)).max() > 60
     assert epochs[0].tolist() != epochs[1].tolist()
+
+
+class Flights(flight.FlightServerBase):
+    def do_get(self, context, ticket):
+        return flight.RecordBatchStream(pa.table({"x": range(5), "s": list("abcde")}))
+
+
+def test_what_arrow_flight_answers_is_read_once():
+    with Flights("grpc://127.0.0.1:0") as server:
+        client = flight.connect(f"grpc://127.0.0.1:{server.port}")
+
+        def opened(*_):
+            return client.do_get(flight.Ticket(b""))
+
+        loader = Loader(opened(), columns=["x"], batch_size=2, filter=pc.field("x") > 0)
+        assert [batch["x"].tolist() for batch in loader] == [[1, 2], [3, 4]]
+        with pytest.raises(TypeError, match="a reader is read once"):
+            list(loader)
+        whole = Loader(opened, batch_size=5, columns={"s": Categories.scan()})
+        assert [batch["s"].tolist() for _ in range(2) for batch in whole] == [[0, 1, 2, 3, 4]] * 2
+        for way in "to_reader", "read_all":
+            with pytest.raises(TypeError, match=rf"x\.{way}\(\)"):
+                to_tensor(opened())
+            assert to_tensor(getattr(opened(), way)(), columns=["x"]).shape == (5, 1)
+        client.close()
+
+
+def test_an_expression_keeps_the_rows_of_lance_that_it_keeps_of_a_table(tmp_path):
+    """To Lance itself NaN is above all numbers, and `IN` knows no null."""
+    columns = {"x": [1.0, math.nan, 3.0, math.nan], "i": [12, None, 15, 67], "id": range(4)}
+    table = pa.table(columns | {"s": [{"a": 1}, {"a": 2}, None, {"a": 4}]})
+    dataset = lance.write_dataset(table, str(tmp_path / "lance"))
+    field = pc.field
+    for where in [
+        field("x") > 1,
+        pc.equal(field("x"), math.nan),
+        ~field("i").isin([12]),
+        field("i").isin([12, None]),
+        field("s", "a") > 1,
+        field("i").is_null(nan_is_null=True),
+    ]:
+        one, other = (
+            Loader(source, columns=["id"], filter=where, batch_size=1)
+            for source in (dataset, table)
+        )
+        found, expected = ([batch["id"].tolist() for batch in own] for own in (one, other))
+        assert found == expected
+        assert len(one) == len(other)
+    text = Loader(dataset, columns=["id"], filter="x > 1")
+    assert [batch["id"].tolist() for batch in text] == [[1, 2, 3]]  # Lance's own
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ from .paths import (
     of_no_bytes,
     of_no_type,
     of_replaced,
+    retold,
     stamp_of,
     unread,
 )
@@ -45,6 +46,7 @@ from .readers import (
     for_rows,
     has_coded_views,
     has_list_views,
+    has_nulls,
     has_views,
     heads,
     no_column,
@@ -265,11 +267,12 @@ class Dataset(Source):
 
     def _is_unpruned(self, schema: Any, where: Any) -> bool:
         """Whether statistics of Parquet would leave out rows that the filter keeps, or fail, or
-        pyarrow cannot compare the values.
+        pyarrow cannot compare the values; and of Lance whether it is none of its own, which are
+        texts: to Lance NaN is above all numbers, and `isin` knows no null.
         """
         dataset = self._dataset
         if not is_of_pyarrow(dataset):
-            return False
+            return not isinstance(where, str)
         _filters.bind(where, _filters.seen_of(schema))
         # Tables, and what views of files are in, keep them.
         if any(has_views(own.type) for own in schema) or _filters.has_unseen(where, schema):
@@ -858,6 +861,8 @@ def _is_never_cast(one: Any, other: Any) -> bool:
     pa = import_module("pyarrow")
     if any(isinstance(kind, pa.BaseExtensionType) for kind in (one, other)):
         return True
+    if has_nulls(one) and not pa.types.is_null(one):
+        return True
     no_casts = pa.types.is_run_end_encoded, pa.types.is_union, has_list_views
     return has_coded_views(one) or any(tells(other) for tells in no_casts)
 
@@ -899,8 +904,8 @@ def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> E
         )
     # pyarrow counts rows: texts may have ends of lines.
     text = re.sub(r"Row #(\d+)", r"row \1 (the header counts, empty lines do not)", text, count=1)
-    kind = type(error) if isinstance(error, OSError) else ValueError
-    return kind(f"{fragment.path}: {text}")
+    text = f"{fragment.path}: {text}"
+    return retold(error, text) if isinstance(error, OSError) else ValueError(text)
 
 
 def _heads_of_all(
@@ -951,10 +956,11 @@ def _read_footer(fragment: Any) -> None:
         call = "scan_parquet" if fragment.format.default_extname == "parquet" else "scan_ipc"
         raise type(error)(of_no_type(fragment.path, error, call)) from error
     except OSError as error:
-        if fragment.path in str(error):
-            raise
         # Errors of fsspec's file systems may tell no file.
-        raise type(error)(f"{fragment.path}: {error}") from error
+        told = None if fragment.path in str(error) else retold(error, f"{fragment.path}: {error}")
+        if told is None or told is error:
+            raise
+        raise told from error
     except UnicodeDecodeError as error:
         _check_no_gzip(fragment, error)
         raise ValueError(

@@ -550,15 +550,27 @@ _ELSEWHERE = {
 )
 
 
+def retold(error: Exception, text: str) -> Exception:
+    """An error of the same class with this text; of a class that is made of more, as those of HTTP,
+    the same error with a note.
+    """
+    try:
+        return type(error)(text)
+    except TypeError:
+        if text not in getattr(error, "__notes__", []):
+            error.add_note(text)
+        return error
+
+
 @contextmanager
 def named(path: str) -> Iterator[None]:
     """Names the file in errors of reading that do not."""
     try:
         yield
     except (OSError, ValueError) as error:
-        if path in str(error):
+        if path in str(error) or (told := retold(error, f"{path}: {error}")) is error:
             raise
-        raise type(error)(f"{path}: {error}") from error
+        raise told from error
 
 
 def arrow_system(system: Any) -> Any:

@@ -298,6 +298,12 @@ def without_views(data: Any) -> Any:
     return make(schema, map(plain, data))
 
 
+def has_nulls(kind: Any) -> bool:
+    """Whether it is of nulls alone, at any depth, so that others say what it is."""
+    is_null = bool(import_module("pyarrow").types.is_null(kind))
+    return is_null or any(has_nulls(kind.field(at).type) for at in range(kind.num_fields))
+
+
 def cast(column: Any, kind: Any) -> Any:
     """The column as another type that has all of its values."""
     pa = import_module("pyarrow")
@@ -311,14 +317,16 @@ def cast(column: Any, kind: Any) -> Any:
         column = pa.nulls(len(column), _of_nulls(kind))
     if isinstance(kind, pa.BaseExtensionType):
         return kind.wrap_array(cast(getattr(column, "storage", column), kind.storage_type))
-    if has_list_views(kind) or has_runs(kind) or _is_encoded(column.type, kind):
+    is_within = has_list_views(kind) or has_runs(kind) or has_nulls(column.type)
+    if is_within or _is_encoded(column.type, kind):
         return _cast_within(column, kind)
     return (_array_without_views(column) if has_coded_views(column.type) else column).cast(kind)
 
 
 def _cast_within(column: Any, kind: Any) -> Any:
     """Structs, lists and maps of this type, of which what is in them is cast: pyarrow 26 makes
-    wrong values of list views, no runs of nulls, and of texts and binaries alone dictionaries.
+    wrong values of list views, too few nulls of lists of them, no runs of nulls, and of texts and
+    binaries alone dictionaries.
     """
     pa = import_module("pyarrow")
     if pa.types.is_dictionary(kind):

@@ -23,6 +23,7 @@ from .readers import (
     decoded,
     for_rows,
     has_list_views,
+    has_nulls,
     has_runs,
     heads,
     made_anew,
@@ -312,8 +313,10 @@ def check_scanned(name: str, parts: Sequence[tuple[str, Any]], way: str) -> None
     numbers = [part for part, kind in others if _is_number(kind) or _is("decimal")(kind)]
     if bools and numbers:
         pair = [bools[0], numbers[0]]
-        way = retyped(name, pair[0][1].type, pair[1][1].type, way) or APART
-        raise TypeError(f"{differ(name, pair)}, and to Python True is 1: {way}")
+        one, other = (own.type for _, own in pair)
+        is_extension = stored(decoded_type(other)) != decoded_type(other)
+        told = None if is_extension else retyped(name, one, other, way)
+        raise TypeError(f"{differ(name, pair)}, and to Python True is 1: {told or APART}")
 
 
 def type_of_all(kinds: Sequence[Any], dtype: Any) -> Any:
@@ -571,8 +574,11 @@ def _fills(kind: Any, wish: Wish | None) -> list[str]:
     while types.is_fixed_size_list(items):
         items = items.value_type
     is_numbers = _has_numbers(items)
+    if is_ragged and is_numbers:
+        is_decimal = _is("decimal")(items)
+        return ['Pad(0, nulls=0, dtype="float64")' if is_decimal else "Pad(0, nulls=0)"]
     if is_ragged:
-        return ["Pad(0, nulls=0)"] if is_numbers else []
+        return []
     cast = 'Cast("float64", nulls="nan")'
     if _is_tensor(kind) or (is_numbers and items is not kind):
         return [cast]
@@ -801,12 +807,6 @@ def _has_all(one: Any, other: Any) -> bool:
     return all(_has_all(own.type, theirs.type) for own, theirs in pairs)
 
 
-def has_nulls(kind: Any) -> bool:
-    """Whether it is of nulls alone, at any depth, so that others say what it is."""
-    is_null = bool(import_module("pyarrow").types.is_null(kind))
-    return is_null or any(has_nulls(kind.field(at).type) for at in range(kind.num_fields))
-
-
 def told_by(schema: Any, later: Any) -> Any:
     """The schema of the first batches of a stream; a later one says what is null in these."""
     kinds = {}
@@ -874,8 +874,8 @@ def fitted(batch: Any, schema: Any, query: Query = ALL) -> Any:
             continue
         try:
             columns.append(_cast(batch.column(at), own.type, query.number_of(own.name)))
-        except (NotImplementedError, ValueError, _core.UnsupportedError) as error:
-            kinds = ValueError, _core.UnsupportedError, NotImplementedError
+        except (IndexError, NotImplementedError, ValueError, _core.UnsupportedError) as error:
+            kinds = IndexError, ValueError, _core.UnsupportedError, NotImplementedError
             kind = next(kind for kind in kinds if isinstance(error, kind))
             raise kind(f'column "{own.name}": {error}') from error
     return type(batch).from_arrays(columns, schema=schema)
@@ -948,13 +948,14 @@ def _converted(column: Any, kind: Any, wished: str | None) -> Any:
         values = _cast(column.flatten(), kind.value_type, wished)
         whole = pa.LargeListArray.from_arrays(offsets, values, mask=column.is_null())
         return whole.cast(kind)
+    size = getattr(kind.storage_type if _is_tensor(kind) else kind, "list_size", -1)
+    if size == 0:
+        return cast(column, kind)  # the number of rows is none that pyarrow finds in the items
     if types.is_fixed_size_list(kind):
-        size = kind.list_size
         values = column.values.slice(column.offset * size, len(column) * size)
         items = _cast(values, kind.value_type, wished)
         return pa.FixedSizeListArray.from_arrays(items, type=kind, mask=column.is_null())
     if _is_tensor(kind):
-        size = column.storage.type.list_size
         items = column.storage.values.slice(column.storage.offset * size, len(column) * size)
         rows = pa.FixedSizeListArray.from_arrays(items, type=column.type.storage_type)
         tensor, valid = _core.to_tensor(

@@ -17,6 +17,7 @@ from .known import library_of
 from .readers import (
     Made,
     for_rows,
+    has_nulls,
     heads,
     is_frame,
     present,
@@ -41,7 +42,6 @@ from .schema import (
     differ,
     differing,
     fitted,
-    has_nulls,
     is_same,
     merged_of,
     of_stream,
