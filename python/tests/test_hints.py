@@ -1150,6 +1150,28 @@ def test_sparse_arrays_of_pandas_have_all_their_values():
     assert to_tensor(pa.array(array.to_dense())).tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("kind", ["csr_matrix", "coo_array"])
+def test_sparse_arrays_of_scipy_have_all_their_values(kind):
+    values = [[1.0, 0.0], [0.0, 2.0]]
+    sparse = getattr(pytest.importorskip("scipy.sparse"), kind)(values)
+    for call in to_tensor, from_dlpack, asdlpack:
+        assert "x.toarray() is an array of all its values" in refusal(call, sparse)
+    assert to_tensor(from_dlpack(sparse.toarray())).tolist() == values
+
+
+class WithMask:
+    """As awkward's arrays, whose mask is what makes one."""
+
+    mask = object()
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([1, 2])
+
+
+def test_an_attribute_that_is_called_mask_is_no_mask_of_values():
+    assert refusal(from_dlpack, WithMask()).endswith("numpy.asarray(x) makes a tensor of it")
+
+
 def test_runs_are_decoded_by_what_is_named():
     runs = pc.run_end_encode(pa.array([1.5, 1.5, None]))
     for column in (runs, pa.chunked_array([runs, runs])):

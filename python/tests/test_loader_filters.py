@@ -548,6 +548,13 @@ def test_a_filter_of_a_field_by_its_path_in_columns_says_how_it_is_named():
     dotted = pa.table([table["x"], table["m"]], ["x", "a.m"])
     with pytest.raises(KeyError, match=r"field\(\\'a\.m\\', \\'s\\', \\'t\\'\)"):
         Loader(dotted, columns=["x"], filter=pc.field("a.m.s.t") > 1)
+    others = {"li": [[1]], "mp": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))}
+    nested = pa.table(others | {"x": [1], "m": [{"a.b": {"c": 1}}]})
+    for name in "li.item", "li.element", "mp.key", "m.zz", "m.", "m.a":
+        with pytest.raises(KeyError, match=f'"{name}", and there is none among [^:]*$'):
+            Loader(nested, columns=["x"], filter=pc.field(name) > 1)
+    with pytest.raises(KeyError, match=r"field\(\\'m\\', \\'a\.b\\', \\'c\\'\)"):
+        Loader(nested, columns=["x"], filter=pc.field("m.a.b.c") > 1)
     twice = pa.table([table["x"], table["m"], table["m"]], ["x", "m", "m"])
     with pytest.raises(KeyError, match='filter= names column "m.s", and there is none among'):
         Loader(twice, columns=["x"], filter=pc.field("m.s") > 1)

@@ -12,6 +12,10 @@ pub(crate) fn checked<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Result
             Ok(error) => *error,
             Err(error) => Error::InvalidArray(error.to_string()),
         }),
+        Ok(Err(ArrowError::OffsetOverflowError(end))) => Err(Error::InvalidArray(format!(
+            "texts, binaries or lists with offsets of 32 bits end together at {end}, which they cannot tell: cast them to large \
+             ones (large_string, large_binary, large_list), or put fewer rows together"
+        ))),
         Ok(Err(error)) => Err(Error::InvalidArray(error.to_string())),
         Err(_) => Err(Error::InvalidArray("the Arrow arrays are malformed".to_owned())),
     }
@@ -30,6 +34,8 @@ mod tests {
         assert_eq!(checked(others), invalid("a disk"));
         let words = || Err::<(), _>(ArrowError::ComputeError("too hard".to_owned()));
         assert_eq!(checked(words), invalid("Compute error: too hard"));
+        let long = checked(|| Err::<(), _>(ArrowError::OffsetOverflowError(1 << 31)));
+        assert!(long.is_err_and(|error| error.to_string().contains("end together at 2147483648")));
         let panics = || -> Result<(), _> { panic!("of arrow-rs") };
         assert_eq!(checked(panics), invalid("the Arrow arrays are malformed"));
     }

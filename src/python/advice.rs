@@ -236,7 +236,14 @@ pub(super) fn is_null(value: &Bound<'_, PyAny>) -> bool {
 /// Whether NumPy hides the value of an element: it has a number that is not meant.
 pub(super) fn is_masked(value: &Bound<'_, PyAny>) -> bool {
     let mask = value.getattr_opt(intern!(value.py(), "mask")).ok().flatten();
-    mask.is_some_and(|mask| !mask.is_callable() && mask.is_truthy().unwrap_or(true))
+    mask.is_some_and(|mask| is_mask(&mask) && mask.is_truthy().unwrap_or(true))
+}
+
+/// Whether an attribute of that name is a boolean or some: other arrays have a function, or awkward's accessor.
+pub(super) fn is_mask(mask: &Bound<'_, PyAny>) -> bool {
+    let has = |name: &str| mask.hasattr(name).unwrap_or(true);
+    !mask.is_callable()
+        && (mask.is_instance_of::<PyBool>() || has("dtype") || has("__len__") || has("__dlpack__"))
 }
 
 /// Whether a value is `pandas.NA` or `pandas.NaT`, of which pyarrow makes nulls where it is told that they are pandas's.
@@ -916,6 +923,14 @@ const LIBRARIES: &[(&[&str], &str)] = &[
     (
         &["tensors", "__getitem__"],
         "record_batch(dict(zip(names, x.tensors))) makes a table of its tensors",
+    ),
+    (
+        &["toarray", "nnz"],
+        "x.toarray() is an array of all its values, of which from_dlpack makes one",
+    ),
+    (
+        &["to_reader", "read_chunk"],
+        "x.to_reader() goes through it, and x.read_all() makes a table of it",
     ),
     (&["sp_values", "to_dense"], "pyarrow.array(x.to_dense()) makes an array of all its values"),
     (&["to_table"], "x.to_table() reads it, and iter_batches takes it as it is"),

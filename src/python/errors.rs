@@ -430,6 +430,9 @@ impl Asked<'_> {
                 "leave out pad=, and pass physical=True for its integers"
             }
             (Self::Padded, Hint::FloatTensor) => "leave out pad=, and pass dtype=\"float64\"",
+            (Self::Batches(_), Hint::LongOffsets) => {
+                "cast it to large_list, or make smaller batches"
+            }
             (Self::Batches(_), Hint::Tensor) => "leave out Pad()",
             (Self::Batches(_), Hint::PhysicalTensor) => {
                 "leave out Pad(), and pass physical=True for its integers"

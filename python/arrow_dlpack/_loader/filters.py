@@ -14,9 +14,10 @@ from .readers import (
     for_rows,
     has_runs,
     has_views,
-    heads,
+    path_of,
     reader_of,
     schema_without_views,
+    stored,
     without_views,
 )
 from .schema import fitted, readable, with_types
@@ -413,11 +414,15 @@ def _bind(where: Any, schema: Any) -> None:
 
 def _way_to_field(name: str, schema: Any) -> str:
     """How a filter names what columns= calls "m.s", a field in a struct."""
-    (head,) = heads([name], lambda: schema.names) or [name]
-    if schema.names.count(head) != 1 or not schema.field(head).type.num_fields:
+    try:
+        _, path = path_of(name, schema)
+    except KeyError:
         return ""
-    path = head, *name.removeprefix(f"{head}.").split(".")
-    return f": a field in a struct is pyarrow.compute.field{path}"
+    names, level = [], schema
+    for at in path:
+        names.append(level.field(at).name)
+        level = stored(level.field(at).type)
+    return f": a field in a struct is pyarrow.compute.field{tuple(names)}"
 
 
 def of_known(where: Any, schemas: Iterable[Any], unknown: Iterable[str]) -> Any:

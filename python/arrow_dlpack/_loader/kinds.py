@@ -399,6 +399,11 @@ def _tables_of_objects(dataset: Any) -> Iterator[Any]:
         yield pa.Table.from_batches(batches, schema).combine_chunks()
 
 
+def _of_flight(reader: Any) -> Source:
+    """Arrow Flight's answer, which is read once."""
+    return Stream(lambda columns: reader.to_reader(), once=True)
+
+
 def _of_batches(batches: Any) -> Source:
     """A list or an iterator of batches, which have one schema."""
     if isinstance(batches, (list, tuple)):
@@ -432,7 +437,8 @@ TABLE: list[tuple[Callable[[Any], bool], Callable[[Any], Source]]] = [
     (_has("fetch_record_batch"), _of_cursor),  # ADBC
     (_has("to_arrow_reader", "execute"), _of_duckdb),  # its connections; relations are above
     (_has("scanner"), Dataset),  # pyarrow, Lance
-    (_has("to_reader"), Scan),  # pyarrow's scanners
+    (_has("to_reader", "projected_schema"), Scan),  # pyarrow's scanners
+    (_has("to_reader", "read_chunk"), _of_flight),
     (_is_scan, Iceberg),
     (_is_iceberg, lambda table: Iceberg(table.scan())),
     (_has("to_arrow_batch_reader"), lambda scan: Opened(lambda _: scan.to_arrow_batch_reader())),

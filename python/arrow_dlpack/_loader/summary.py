@@ -191,6 +191,7 @@ def _shown_value(value: Any) -> str:
 
 def _cut(text: str, is_whole: bool = False) -> str:
     """In one line, of a width that one can read, without what a terminal would obey, or secrets."""
-    text = re.sub(r"(?<=://)[^/@]*@", "...@", " ".join(text.split()))
+    text = " ".join(text.split()) if "\n" in text else text
+    text = re.sub(r"(?<=://)[^/@]*@", "...@", text)
     text = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
     return text if is_whole or len(text) <= 80 else f"{text[:77]}..."

@@ -4,7 +4,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
-use crate::python::advice::{of_dtype, of_masked};
+use crate::python::advice::{is_mask, of_dtype, of_masked};
 use crate::python::describe::type_name;
 use crate::python::dlpack::exchange::{is_builtin, unless_it_raises};
 use crate::python::errors::unsupported;
@@ -21,8 +21,8 @@ pub(in crate::python) fn refuse(x: &Bound<'_, PyAny>) -> PyResult<()> {
         let found = unless_it_raises(x.py(), x.getattr(PyString::intern(x.py(), name)))?;
         PyResult::Ok(found.filter(|found| !found.is_none()))
     };
-    // NumPy's and astropy's masked arrays; PyTorch's MaskedTensor. A callable attribute is no mask.
-    let way_out = if get("mask")?.is_some_and(|mask| !mask.is_callable()) {
+    // NumPy's and astropy's masked arrays; PyTorch's MaskedTensor.
+    let way_out = if get("mask")?.is_some_and(|mask| is_mask(&mask)) {
         let of_numbers = || format!("{} does", of_masked("x")).into();
         Some(of_dtype(x, "x").ok().flatten().unwrap_or_else(of_numbers))
     } else if get("get_mask")?.is_some_and(|method| method.is_callable()) {
