@@ -556,7 +556,7 @@ def retold(error: Exception, text: str) -> Exception:
     """
     try:
         return type(error)(text)
-    except TypeError:
+    except Exception:  # of a class that takes something else
         if text not in getattr(error, "__notes__", []):
             error.add_note(text)
         return error
