@@ -41,6 +41,15 @@ def test_several_labels_keep_their_types_where_nulls_become_nan(form):
 def test_nulls_of_several_labels_are_refused_unless_the_column_says_otherwise():
     with pytest.raises(UnsupportedError, match='column "x": .*nulls= of Cast or Categories'):
         first(columns=["price"], label=["class", "x"], nulls="nan")
+    lists = [pa.array([[1, 2], None]), pa.array([[1, 2], None], pa.list_(pa.int64(), 2))]
+    for column in lists:
+        loader = Loader(pa.table({"x": [1, 2], "y": column}), columns=["x"], label="y")
+        with pytest.raises(UnsupportedError, match="nulls= of Cast, Dense or Pad"):
+            list(loader)
+        label = {"y": Dense(2, nulls="mask")}
+        (batch,) = Loader(pa.table({"x": [1, 2], "y": column}), columns=["x"], label=label)
+        assert batch[1][0].tolist()[0] == [1, 2]
+        assert batch[1][1].tolist()[1] in (False, [False, False])
     words = {"class": None, "word": Categories(["a", "b"])}
     with pytest.raises(UnsupportedError, match='column "word": .*nulls= of Cast or Categories'):
         first(columns=["price"], label=words, nulls="nan")

@@ -371,6 +371,10 @@ def test_lists_of_lists_and_structs_of_any_length_lead_to_flattening():
         way = "x.cast(pyarrow.list_(pyarrow.list_(pyarrow.int64(), 2), 3))"
         assert way in refusal(UnsupportedError, call, x)
     assert to_tensor(eval(way)).shape == (1, 3, 2)
+    for kind, values in (pa.float32(), [[[0.5, 2.5]] * 3]), (pa.bool_(), [[[True, False]] * 3]):
+        x = pa.array(values, pa.list_(pa.list_(kind)))
+        (way,) = re.findall(r"x\.cast\(.*\)\)", refusal(UnsupportedError, to_tensor, x))
+        assert to_tensor(eval(way, {"pyarrow": pa, "x": x})).tolist() == [values[0]]
     assert "use ragged" in refusal(UnsupportedError, to_tensor, pa.array([[1], [2, 3]]))
     nulls = pa.table({"x": pa.array([[None]], pa.list_(pa.null()))})
     words = refusal(UnsupportedError, Loader, nulls, columns=["x"])

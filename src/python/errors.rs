@@ -18,6 +18,7 @@ use crate::ErrorKind;
 use crate::arrow_types::{is_ragged, is_variable_list, item_of};
 use crate::batches::{BatchOptions, ColumnOptions, Form};
 use crate::error::{Count, RefusedColumns};
+use crate::ffi::DLDataType;
 use crate::{Error, Hint, ReaderError, export};
 
 /// `UnsupportedError(BufferError, TypeError)`: a type, rank or nulls that are refused. It is a
@@ -225,26 +226,40 @@ impl Asked<'_> {
     /// The hint of an error in Python's words.
     fn advice(self, error: &Error, column: Option<&str>) -> Option<String> {
         let hint = error.hint()?;
-        let words = self.words(hint, column);
+        let words = match error {
+            // The cast that it names is to lists of integers.
+            Error::UnsupportedType { data_type, .. } if hint == Hint::FlattenLists => self
+                .words(hint, column)
+                .replace("pyarrow.int64()", &format!("pyarrow.{}()", items_of(data_type))),
+            _ => self.words(hint, column),
+        };
+        let are_lists = match error {
+            Error::Nulls { data_type, .. } => item_of(data_type).is_some(),
+            _ => matches!(error, Error::NullsInRows { .. }),
+        };
         Some(match (self, error) {
             (Self::Batches(wishes), Error::Nulls { .. } | Error::NullsInRows { .. })
                 if !wishes.request.is_empty() =>
             {
-                let keyword = wishes.own_nulls(column).unwrap_or("nulls= of the Loader");
+                let keyword = wishes.own_nulls(column, are_lists).unwrap_or("nulls= of the Loader");
                 format!("send rows without them, or say in training what they become, by {keyword}")
             }
-            (Self::Batches(wishes), Error::Nulls { .. }) => match wishes.own_nulls(column) {
-                Some(keyword) => format!(
-                    "drop them with filter=, or say what they become by {keyword} for this column"
-                ),
-                None => words,
-            },
-            (Self::Batches(wishes), Error::NullsInRows { .. }) => match wishes.own_nulls(column) {
-                Some(keyword) => format!(
-                    "drop them, or say a fill value or \"nan\" by {keyword} for this column (\"mask\" is of the rows)"
-                ),
-                None => words,
-            },
+            (Self::Batches(wishes), Error::Nulls { .. }) => {
+                match wishes.own_nulls(column, are_lists) {
+                    Some(keyword) => format!(
+                        "drop them with filter=, or say what they become by {keyword} for this column"
+                    ),
+                    None => words,
+                }
+            }
+            (Self::Batches(wishes), Error::NullsInRows { .. }) => {
+                match wishes.own_nulls(column, are_lists) {
+                    Some(keyword) => format!(
+                        "drop them, or say a fill value or \"nan\" by {keyword} for this column (\"mask\" is of the rows)"
+                    ),
+                    None => words,
+                }
+            }
             // There are no words that are structs or lists.
             (
                 Self::Batches(_),
@@ -577,6 +592,19 @@ fn of_types(hint: Hint) -> String {
     words.to_owned()
 }
 
+/// What pyarrow calls the type of the numbers in lists of lists; int64 of what are none.
+fn items_of(data_type: &DataType) -> String {
+    let mut items = data_type;
+    while let Some(item) = item_of(items) {
+        items = item.data_type();
+    }
+    match DLDataType::from_arrow(items) {
+        Some(DLDataType::BOOL) => "bool_".to_owned(),
+        Some(dtype) => dtype.to_string(),
+        None => "int64".to_owned(),
+    }
+}
+
 /// What to do with rows whose items have no form in them.
 fn flattening(hint: Hint) -> String {
     let (why, then) = match hint {
@@ -695,12 +723,13 @@ impl Wishes {
     }
 
     /// The keyword that says what a column's nulls become, if `nulls=` does not: that of its own wish, or of a label's.
-    fn own_nulls(&self, column: Option<&str>) -> Option<&'static str> {
+    fn own_nulls(&self, column: Option<&str>, are_lists: bool) -> Option<&'static str> {
         let own = self.own(column);
         let is_own = own.nulls.is_some() || self.role(column) == Role::Label;
         is_own.then_some(match own.form {
             Form::Pad(_) => "nulls= of Pad",
             Form::Dense(_) => "nulls= of Dense",
+            _ if are_lists => "nulls= of Cast, Dense or Pad",
             _ => "nulls= of Cast or Categories",
         })
     }
