@@ -1860,6 +1860,8 @@ def test_a_loop_of_an_encoder_leaves_out_its_label(columns, label, kind, tmp_pat
         assert batch["x"].tolist() == [1.0, 2.0]
     with pytest.raises(TypeError, match="label= is the encoder's"):
         Loader(source, encoder=encoder, label="x")
+    with pytest.raises(TypeError, match="label=.. leaves out the label of a training"):
+        Loader(train, encoder=Encoder(columns=columns, label=label), label=[])
 
 
 def test_a_loop_of_an_encoder_reads_the_columns_of_its_training():

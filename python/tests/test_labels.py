@@ -4,7 +4,16 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Cast, Categories, Loader, Pad, Tensor, UnsupportedError, iter_batches
+from arrow_dlpack import (
+    Cast,
+    Categories,
+    Dense,
+    Loader,
+    Pad,
+    Tensor,
+    UnsupportedError,
+    iter_batches,
+)
 
 TABLE = pa.table(
     {

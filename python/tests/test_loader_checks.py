@@ -281,6 +281,8 @@ def test_times_of_duckdb_have_the_zone_of_their_connection():
     other = table.cast(pa.schema([("t", pa.timestamp("us", "UTC")), table.schema.field("l")]))
     with pytest.raises(TypeError, match="tz=Asia/Kathmandu. in part 0 and .*tz=UTC. in part 1"):
         list(Loader([relation, other], **options))
+    with pytest.raises(KeyError, match='there is no column "z"'):
+        Loader([relation, relation], columns=["z"])
     encoder = Loader(relation, **options).encoder()
     for source in relation, table:
         (batch,) = Loader(source, encoder=encoder, batch_size=1)

@@ -340,6 +340,34 @@ def test_the_rows_that_drop_last_leaves_out_are_drawn(kind, tmp_path):
         assert [batch["id"].tolist() for batch in loader] == left
 
 
+@pytest.mark.parametrize("kind", ["file", "mix"])
+@pytest.mark.parametrize(
+    "more", [{"drop_last": True, "uneven": "allow"}, {"uneven": "drop"}], ids=str
+)
+def test_the_rows_that_ranks_leave_out_are_drawn(kind, more, tmp_path):
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": range(41)}), path, row_group_size=10)
+    other = str(tmp_path / "b.parquet")
+    pq.write_table(pa.table({"id": range(100, 141)}), other, row_group_size=10)
+    source = path if kind == "file" else Mix([(path, 1), (other, 1)])
+    whole = {*range(41)} if kind == "file" else {*range(41), *range(100, 141)}
+    options = {"batch_size": 4, "shuffle": 100, "seed": 0, "world_size": 2, **more}
+    ranks = [Loader(source, rank=rank, **options) for rank in range(2)]
+    left = []
+    for _ in range(12):
+        rows = [id for rank in ranks for batch in rank for id in batch["id"].tolist()]
+        assert len(set(rows)) == len(rows)
+        left.append(whole - set(rows))
+    assert left[0]
+    assert not set.intersection(*left)
+    for rank in ranks:
+        begun = iter(rank)
+        next(begun)
+        state, rest = rank.state_dict(), [batch["id"].tolist() for batch in begun]
+        rank.load_state_dict(state)
+        assert [batch["id"].tolist() for batch in rank] == rest
+
+
 def test_a_table_goes_on_as_a_file_of_one_row_group_where_the_last_rows_are_dropped(tmp_path):
     table, path = pa.table({"id": range(60)}), str(tmp_path / "a.parquet")
     pq.write_table(table, path)

@@ -530,7 +530,7 @@ def test_row_groups_of_a_mix_do_not_matter_where_none_are_put_in_order(options, 
     pq.write_table(GROUPS, tmp_path / "ten.parquet", row_group_size=10)
     one, ten = (str(tmp_path / f"{of}.parquet") for of in ("one", "ten"))
     options = {"batch_size": 8, "columns": ["id"], **options}
-    sources = [[GROUPS, ten], [one, ten]]
+    sources = [[GROUPS, ten, GROUPS], [one, ten, GROUPS]]
 
     def loader(parts):
         return Loader(Mix([(part, 1) for part in parts]), **options)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from .. import _core
@@ -80,8 +81,11 @@ def _checked(data: Any, options: LoaderOptions) -> Any:
     if names := names_of(data):
         _core._check_names(names, _read_of(names, query))
         _filters.check_names(query.where, names)
-    for part in parts if are_several else ():
-        names = names_of(part) or []
+    known = list(map(names_of, parts)) if are_several else []
+    if known and not is_told and None not in known:
+        names = list(dict.fromkeys(chain.from_iterable(known)))
+        _core._check_names(names, _read_of(names, query))
+    for names in (names or [] for names in known):
         # What a part lacks is for an epoch to say, which knows all of them.
         _core._check_names(names, [name for name in _read_of(names, query) if name in names])
     return None

@@ -120,7 +120,8 @@ def _by_groups(
     again = range(0)
     if options.filter is None:
         rows, size = sum(map(len_of, pieces)), options.rows or 1
-        once, again = share.batch_ranges(options.batches_of(rows), options.uneven)
+        total = options.batches_of(rows)
+        once, again = share.batch_ranges(total, options.uneven)
         if skipped > len(once) + len(again):
             raise fewer_batches()
         spans = [once, again]
@@ -130,11 +131,14 @@ def _by_groups(
             skipped = 0
         else:
             again = range(0)
-        most = sum(map(len, spans))
-        # With drop_last one share draws of all rows, and leaves out others in each epoch.
-        if options.shuffle is None or share.count > 1:
-            ends = ((span.start * size, min(span.stop * size, rows)) for span in spans)
-            chosen = [piece for start, stop in ends for piece in pieces_of(pieces, start, stop)]
+        most, chosen = sum(map(len, spans)), []
+        last = total - (total % share.world if options.uneven == "drop" else 0)
+        for span in spans:
+            # Of the rows behind the last batch the share that has it draws too, so that those which
+            # are left out are others in each epoch.
+            is_last = options.shuffle is not None and span is once and span.stop == last
+            stop = rows if is_last else min(span.stop * size, rows)
+            chosen += pieces_of(pieces, span.start * size, stop)
     seed = position.seed_of_part
     if options.shuffle is not None:
         chosen = source.shuffled(chosen, position.seed_of_groups)

@@ -484,10 +484,12 @@ def check(
         )
     parts, others = saved.get("sources"), ours.get("sources")
     if isinstance(parts, list) and isinstance(others, list):
-        if any(map(_has_several_groups, [*parts, *others])):
-            # A shuffle puts those of one source in order where each other one has some, too.
-            is_other = _are_all_parquet(parts) != _are_all_parquet(others)
-            is_shared = is_shared or (is_shuffled and is_other)
+        # A Mix reads row groups where each of its sources has some.
+        reads_groups = [_are_all_parquet(own) for own in (parts, others)]
+        if not any(reads_groups):
+            is_shuffled = is_shared = False
+        elif any(map(_has_several_groups, [*parts, *others])) and not all(reads_groups):
+            is_shared = is_shared or is_shuffled
         for at, (one, other) in enumerate(zip(parts, others, strict=False)):
             name = f"source {at} of the Mix"
             check(

@@ -192,6 +192,11 @@ class LoaderOptions:
         if not isinstance(own, LoaderOptions):
             raise TypeError(f"encoder must be an Encoder, got {encoder!r:.80}")
         is_unlabelled = isinstance(self.label, (list, tuple)) and not self.label
+        if is_unlabelled and encoder._engine is None:
+            raise TypeError(
+                "label=[] leaves out the label of a training, and this encoder has none yet: "
+                "fit(source) gives it one"
+            )
         for keyword in fields(self):
             if keyword.name in ENCODED and not (keyword.name == "label" and is_unlabelled):
                 if getattr(self, keyword.name) != keyword.default:
