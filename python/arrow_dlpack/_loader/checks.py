@@ -82,8 +82,8 @@ def _checked(data: Any, options: LoaderOptions) -> Any:
         _core._check_names(names, _read_of(names, query))
         _filters.check_names(query.where, names)
     known = list(map(names_of, parts)) if are_several else []
-    if known and not is_told and None not in known:
-        names = list(dict.fromkeys(chain.from_iterable(known)))
+    if known and not is_told and all(known):
+        names = list(dict.fromkeys(chain.from_iterable(own or () for own in known)))
         _core._check_names(names, _read_of(names, query))
     for names in (names or [] for names in known):
         # What a part lacks is for an epoch to say, which knows all of them.
