@@ -13,8 +13,8 @@ pub(crate) fn checked<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Result
             Err(error) => Error::InvalidArray(error.to_string()),
         }),
         Ok(Err(ArrowError::OffsetOverflowError(end))) => Err(Error::InvalidArray(format!(
-            "texts, binaries or lists with offsets of 32 bits end together at {end}, which they cannot tell: cast them to large \
-             ones (large_string, large_binary, large_list), or put fewer rows together"
+            "offsets of 32 bits overflow where texts, binaries or lists end together at {end}: cast them to large ones \
+             (large_string, large_binary, large_list), or put fewer rows together"
         ))),
         Ok(Err(error)) => Err(Error::InvalidArray(error.to_string())),
         Err(_) => Err(Error::InvalidArray("the Arrow arrays are malformed".to_owned())),
