@@ -93,9 +93,9 @@ class Loader(Loop, Generic[Batch_co]):
     loop that only takes the batches is 8% slower with it.
     rank, world_size: the share of process rank of world_size; rank="auto" asks torch.distributed,
     and torchrun's variables. The workers of PyTorch's DataLoader divide the share of their rank.
-    Parquet files are divided by rows: a process reads only the row groups that have its rows. With
-    shuffle and seed these are put in the order of the seed before. Of other sources every process
-    reads all, and keeps every world_size-th batch. Its rows are the same ones in each epoch.
+    Parquet files are divided by rows: a process reads only the row groups that have its rows, which
+    are the same ones in each epoch. With shuffle and seed row groups are put in the order of the
+    seed before. Of other sources every process reads all, and keeps every world_size-th batch.
     uneven: what to do where ranks would not have equally many batches: "drop" leaves out the last
     ones, "repeat" makes some a second time, "allow" lets ranks differ. None is an error.
     transform: a function that is called with each batch where it is made, in the thread of prefetch
