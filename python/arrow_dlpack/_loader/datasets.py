@@ -32,6 +32,7 @@ from .paths import (
     NEXT,
     beginning,
     is_told,
+    naming,
     of_gzip,
     of_key,
     of_no_bytes,
@@ -957,8 +958,7 @@ def _read_footer(fragment: Any) -> None:
         raise type(error)(of_no_type(fragment.path, error, call)) from error
     except OSError as error:
         # Errors of fsspec's file systems may tell no file.
-        told = None if fragment.path in str(error) else retold(error, f"{fragment.path}: {error}")
-        if told is None or told is error:
+        if (told := naming(error, fragment.path)) is error:
             raise
         raise told from error
     except UnicodeDecodeError as error:

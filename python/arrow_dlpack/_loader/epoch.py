@@ -157,7 +157,9 @@ def _by_groups(
 
 
 def _seed_of_all(options: LoaderOptions, share: Share) -> int | None:
-    """The seed that several shares know; None for ranks without seed=, which draw each its own."""
+    """The seed that several shares know; None for one, and for ranks without seed=, which draw each
+    its own.
+    """
     if share.count == 1:
         return None
     worker = worker_info() if options.seed is None and share.world == 1 else None

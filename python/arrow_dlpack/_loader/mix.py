@@ -394,22 +394,24 @@ class Mixed(Source):
         groups = [part.pieces() or [] for part in self._parts]
         bounds = self._turns.bounds([sum(map(len_of, own)) for own in groups])
         draws = [*(piece.group or ()), (None, piece.start, piece.stop)]
-        counts = [self._turns.counts(end, bounds) for _, *ends in draws for end in ends]
-        seeds = [seed for seed, *_ in draws]
-        opens, seen = [], self._seen(query)
+        counts = [
+            (seed, self._turns.counts(start, bounds), self._turns.counts(stop, bounds))
+            for seed, start, stop in draws
+        ]
+        opens, seen, is_whole = [], self._seen(query), query.where is not None
         opened = list(query.opened or ())
         for at, part in enumerate(self._parts):
-            ends = [own[at] for own in counts]
-            begin, is_whole = ends[0], query.where is not None
+            spans = [(seed, lows[at], highs[at]) for seed, lows, highs in counts]
+            _, begin, end = spans[0]
             # A copy: the source's list stays in its order.
-            some = list(groups[at] if is_whole else _round(groups[at], begin, ends[1]))
-            for seed, low, high in zip(seeds, ends[::2], ends[1::2], strict=True):
+            some = list(groups[at] if is_whole else _round(groups[at], begin, end))
+            for seed, low, high in spans:
                 if not is_whole:
                     some, begin = list(pieces_of(some, low - begin, high - begin)), low
                 if seed is not None:
                     some = shuffled(some, _core._seed_of_part(seed, at))
             opens.append(_Opens(part, _of(part, query, opened), some, seen))
-        return self._turned(opens, query, None if query.where is not None else (piece, bounds))
+        return self._turned(opens, query, None if is_whole else (piece, bounds))
 
     def _turned(
         self,

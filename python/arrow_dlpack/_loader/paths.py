@@ -562,13 +562,18 @@ def retold(error: Exception, text: str) -> Exception:
         return error
 
 
+def naming(error: Exception, path: str) -> Exception:
+    """The error, or one in its place, that names the file."""
+    return error if path in str(error) else retold(error, f"{path}: {error}")
+
+
 @contextmanager
 def named(path: str) -> Iterator[None]:
     """Names the file in errors of reading that do not."""
     try:
         yield
     except (OSError, ValueError) as error:
-        if path in str(error) or (told := retold(error, f"{path}: {error}")) is error:
+        if (told := naming(error, path)) is error:
             raise
         raise told from error
 
