@@ -1,5 +1,6 @@
-"""Which Arrow types are lists, texts and binaries, of pyarrow's several."""
+"""Which Arrow types are lists, texts and binaries, of pyarrow's several, and what is one type."""
 
+import json
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -51,3 +52,59 @@ def with_inner(kind: Any, fields: Sequence[Any]) -> Any:
     }
     make = next(make for name, make in makes.items() if getattr(pa.types, f"is_{name}")(kind))
     return make(fields[0])
+
+
+def extension_of(field: Any) -> tuple[str, str] | None:
+    """The name and the metadata of an extension type that Arrow has not, such as pandas's periods.
+
+    A process that has not registered it finds both in the metadata of the field.
+    """
+    pa, kind = import_module("pyarrow"), field.type
+    if isinstance(kind, pa.ExtensionType):
+        name, text = kind.extension_name, kind.__arrow_ext_serialize__()
+    else:
+        metadata = {} if isinstance(kind, pa.BaseExtensionType) else field.metadata or {}
+        name = metadata.get(b"ARROW:extension:name", b"").decode(errors="backslashreplace")
+        text = metadata.get(b"ARROW:extension:metadata", b"")
+    return (name, text.decode(errors="backslashreplace")) if name else None
+
+
+def meaning_of(field: Any) -> Any:
+    """The type of a field, to compare: opaque where an extension type says what its numbers are.
+
+    The first month and the first day of pandas's periods are both stored as 0. Libraries write JSON
+    with other blanks, and pyarrow calls dictionaries of two extension types one type.
+    """
+    pa, kind = import_module("pyarrow"), field.type
+    if (extension := extension_of(field)) is not None:
+        storage = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+        name, text = extension
+        return pa.opaque(storage, f"{name} {_canonical(text)}", "")
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        values = meaning_of(pa.field("", kind.value_type))
+        return kind if values.equals(kind.value_type) else values
+    if pa.types.is_map(kind):
+        fields = [kind.key_field, kind.item_field]
+    elif pa.types.is_struct(kind) or is_list(kind):
+        fields = [kind.field(at) for at in range(kind.num_fields)]
+    else:
+        return kind
+    meanings = [meaning_of(own) for own in fields]
+    if all(one.equals(own.type) for one, own in zip(meanings, fields, strict=True)):
+        return kind
+    pairs = zip(fields, meanings, strict=True)
+    return with_inner(kind, [own.with_type(meaning) for own, meaning in pairs])
+
+
+def is_one_meaning(one: Any, other: Any) -> bool:
+    """Whether fields have one type."""
+    return bool(one.type.equals(other.type) and meaning_of(one).equals(meaning_of(other)))
+
+
+def _canonical(text: str) -> str:
+    """A text of JSON in one form, which has no object without members."""
+    try:
+        found = json.loads(text)
+    except (RecursionError, ValueError):
+        return text
+    return "" if found == {} else json.dumps(found, sort_keys=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from .. import _core
-from .._arrow_types import is_binary, is_text
+from .._arrow_types import is_binary, is_one_meaning, is_text
 from .columns import Categories, canonical_word, fills_nulls, is_time_of_numpy
 from .finite import has_infinite
 from .readers import Made, cast, decoded, reader_of, without_view
@@ -24,6 +24,7 @@ from .schema import (
     decoded_type,
     differing,
     is_one_encoding,
+    is_same,
     merged_of,
     retyped,
     selected,
@@ -58,7 +59,7 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
             if name not in batch.schema.names:
                 continue
             own = batch.schema.field(name)
-            if all(own.type != known.type for _, known in fields[name]):
+            if not any(is_one_meaning(own, known) for _, known in fields[name]):
                 fields[name].append((part, own))
                 check_coded(name, fields[name], query, source.way)
                 check_scanned(name, fields[name], source.way)
@@ -77,12 +78,12 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
             ) from error
         except TypeError as error:
             one_of_each = {type(word): word for word in found[name].distinct()}
-            kinds, ways = [own.type for _, own in fields[name]], []
+            kinds, ways = [own for _, own in fields[name]], []
             # A word that is a text would stand for a binary too.
             if not {str, bytes} <= one_of_each.keys():
                 shown = ", ".join(f"{word!r}, ..." for word in one_of_each.values())
                 ways.append(f"Categories([{shown}]) says their order")
-            one, other = (kinds[at] for at in differing(kinds))
+            one, other = (kinds[at].type for at in differing(kinds))
             if (told := retyped(name, one, other, source.way)) is not None:
                 ways.append(told)
             raise TypeError(
@@ -207,7 +208,7 @@ class ColumnCoder:
         else:
             # A source that begins again has the same ones.
             for schema in schemas:
-                if schema not in query.opened:
+                if not any(is_same(schema, known) for known in query.opened):
                     query.opened.append(schema)
             self._schemas = query.opened
 
@@ -218,12 +219,12 @@ class ColumnCoder:
         having = [schema for schema in schemas if name in schema.names]
         if not having and fills_nulls(wish):
             return
-        kinds = _distinct_types(_field(of, name).type for of in having or schemas[:1])
-        if (whole := merged_of(kinds)[0]) is not None:
+        fields = [_field(of, name) for of in having or schemas[:1]]
+        kinds = _distinct_types(own.type for own in fields)
+        if (whole := merged_of(fields)[0]) is not None:
             self._merged[name], kinds = whole, [whole]
         else:
             parts = ("another part" if at else "one part" for at in count())
-            fields = [_field(of, name) for of in having or schemas[:1]]
             check_coded(name, list(zip(parts, fields, strict=False)), self._query)
         held = [(kind, _held(name, wish, kind)) for kind in kinds]
         lost = [(kind, none) for kind, (_, none) in held if not _is_of_nulls(kind)]

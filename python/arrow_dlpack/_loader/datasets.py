@@ -716,12 +716,12 @@ class Files(Dataset):
             schema.field(name) for _, schema in self._schemas if schema.get_field_index(name) >= 0
         ]
         kinds = [field.type for field in having]
-        kind, _ = merged_of(kinds)
+        kind, _ = merged_of(having)
         is_nullable = len(having) < len(self._schemas) or any(field.nullable for field in having)
         others = [own for own in kinds if kind is not None and own != kind]
         if any(_is_never_cast(own, kind) for own in others):
             kind = None
-        told = seen_of_all(name, kinds, query) if kind is None else kind
+        told = seen_of_all(name, having, query) if kind is None else kind
         told = kinds[0] if told is None else told
         return having[0].with_type(told).with_nullable(is_nullable), kind is not None
 

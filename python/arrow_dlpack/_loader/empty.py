@@ -104,7 +104,7 @@ def shown_schema_of(empty: Any) -> Any:
     schemas = list(map(_shown_schema_of, _parts_of(empty)))
     kinds = {}
     for own in schemas[0]:
-        known = [of.field(own.name).type for of in schemas if of.names.count(own.name) == 1]
+        known = [of.field(own.name) for of in schemas if of.names.count(own.name) == 1]
         kind = merged_of(known)[0] if known else None
         # Widths of texts and lists say nothing of the tensors.
         is_coded = import_module("pyarrow").types.is_dictionary(own.type)

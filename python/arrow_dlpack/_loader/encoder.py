@@ -9,13 +9,14 @@ from typing import Any, Literal
 from uuid import UUID
 
 from .. import _core, _frameworks
+from .._arrow_types import meaning_of
 from .._frameworks import Framework
 from ..typing import Dtype, Nulls
 from .categories import coder_of, is_uuid
 from .columns import AsArrow, Cast, Categories, Columns, Form, Wish, fills_nulls, flag
 from .options import ENCODED, LoaderOptions
 from .readers import Made, reached, reader_of, request_of
-from .schema import Part, Query, check_lacking, differ, fitted, retyped, type_of_all
+from .schema import Part, Query, check_lacking, differ, fitted, retyped, told_apart, type_of_all
 from .source import Source
 from .written import read, written
 
@@ -307,10 +308,11 @@ def as_trained(stream: Any, schema: Any, query: Query, way: str) -> Any:
             fields.append(read.field(at))
         else:
             parts = ("the encoder", own), ("the source", read.field(at))
-            dtype, kinds = query.dtype_of(name), [part.type for _, part in parts]
-            if (kind := type_of_all(kinds, dtype)) is None:
-                cast = retyped(name, kinds[0], kinds[1], way)
-                none = f"make it {kinds[0]} first, to which pyarrow has no cast"
+            dtype, pair = query.dtype_of(name), [part for _, part in parts]
+            if (kind := type_of_all(pair, dtype)) is None:
+                one, other = map(meaning_of, pair)
+                cast = retyped(name, one, other, way)
+                none = f"make it {told_apart(*pair)[0]} first, to which pyarrow has no cast"
                 raise TypeError(f"{differ(name, parts, dtype)}: {cast or none}")
             fields.append(read.field(at).with_type(kind))
     whole = pa.schema(fields, read.metadata)

@@ -14,13 +14,14 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from .._arrow_types import meaning_of
 from . import filters as _filters
 from .known import is_local_system, local_path
 from .parallel import side_by_side
 from .paths import stamp_of
 from .readers import heads, reached, reader_of
 from .row_groups import are_parquet, counted_rows, rows_of
-from .schema import Query, alike, features_of, metadata_of, selected
+from .schema import Query, alike, features_of, selected
 
 #: Bytes of a file in its digest, four times.
 _BYTES = 1 << 16
@@ -47,7 +48,7 @@ def of_types(schema: Any, query: Query) -> dict[str, Any]:
     if schema is None:
         return {}
     own = selected(schema, read_by(schema, query))
-    columns = {field.name: _type_name(field.type, query.physical) for field in own}
+    columns = {field.name: _type_name(field, query.physical) for field in own}
     # Not every writer of a state keeps the order of a mapping.
     return {"columns": columns, "order": digest_of(list(columns))}
 
@@ -402,10 +403,8 @@ def of_footers(footers: Iterable[Any]) -> dict[str, Any]:
 _FAMILIES = ("timestamp", "time", "date", "duration", "decimal", "map", "fixed_size_binary")
 
 
-def _type_name(kind: Any, is_physical: bool) -> str:
-    types, kind = import_module("pyarrow").types, alike(kind)
-    if metadata := metadata_of(kind):
-        return f"{kind} with {', '.join(metadata)}"
+def _type_name(field: Any, is_physical: bool) -> str:
+    types, kind = import_module("pyarrow").types, alike(meaning_of(field))
     family = next((name for name in _FAMILIES if getattr(types, f"is_{name}")(kind)), None)
     if family is None or (is_physical and types.is_temporal(kind)):
         return str(kind)  # the numbers are of this unit

@@ -341,7 +341,7 @@ class Mixed(Source):
         texts = []
         for name in untyped:
             having = [schema for schema in schemas if schema.names.count(name) == 1]
-            kind, _ = merged_of([schema.field(name).type for schema in having])
+            kind, _ = merged_of([schema.field(name) for schema in having])
             if kind is not None and is_text(decoded_type(kind)):
                 texts.append(name)
         return replace(query, texts=texts)

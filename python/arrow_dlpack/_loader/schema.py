@@ -9,13 +9,22 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from itertools import chain
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .. import _core
-from .._arrow_types import has_offsets, is_binary, is_list, is_list_view, is_text, with_inner
+from .._arrow_types import (
+    extension_of,
+    has_offsets,
+    is_binary,
+    is_list,
+    is_list_view,
+    is_one_meaning,
+    is_text,
+    meaning_of,
+    with_inner,
+)
 from ..typing import Dtype
 from .columns import AsArrow, Cast, Categories, Dense, Pad, Wish, fills_nulls
 from .readers import (
@@ -172,9 +181,17 @@ def readable(schema: Any) -> list[str] | None:
 
 def is_same(one: Any, other: Any) -> bool:
     """Whether schemas have equal fields, of which the same ones are an index of pandas's."""
-    if one.equals(other, check_metadata=True):
-        return True
-    return bool(one.equals(other)) and features_of(one) == features_of(other)
+    if not _has_same_fields(one, other):
+        return False
+    return one.metadata == other.metadata or features_of(one) == features_of(other)
+
+
+def _has_same_fields(one: Any, other: Any) -> bool:
+    if not one.equals(other):
+        return False
+    # They have all that fields say, and are compared at once.
+    messages = [schema.remove_metadata().serialize() for schema in (one, other)]
+    return messages[0].equals(messages[1]) or all(map(is_one_meaning, one, other))
 
 
 def selected(schema: Any, columns: Sequence[str] | None) -> Any:
@@ -268,40 +285,38 @@ def _merged_field(
 
 def settled_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str) -> Any:
     """The type of a column of all parts: pairs of a name and a field."""
-    kinds = [own.type for _, own in parts]
-    dtype, wish = query.dtype_of(name), query.wishes.get(name)
-    kind = type_of_all(kinds, dtype)
+    fields = [own for _, own in parts]
+    wish = query.wishes.get(name)
+    kind = type_of_all(fields, query.dtype_of(name))
     if kind is not None:
         return kind
     if isinstance(wish, Categories):
         check_coded(name, parts, query, way)
         if not wish.words:
             check_scanned(name, parts, way)
-        return kinds[0]
+        return fields[0].type
     raise _no_type(name, parts, query, way)
 
 
 def _no_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str) -> TypeError:
-    dtype, kinds = query.dtype_of(name), [own.type for _, own in parts]
-    one, other = differing(kinds, dtype)
-    ways = _way_out(name, kinds[one], kinds[other], way, query)
+    dtype, fields = query.dtype_of(name), [own for _, own in parts]
+    one, other = (meaning_of(fields[at]) for at in differing(fields, dtype))
+    ways = _way_out(name, one, other, way, query)
     return TypeError(f"{differ(name, parts, dtype)}: {ways}")
 
 
 def check_coded(
     name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str = "cast one of them"
 ) -> None:
-    """Refuses extension types that differ where codes are made of their numbers: the first month
-    and the first day of pandas's periods are both stored as 0.
-    """
+    """Refuses extension types that differ where codes are made of their numbers."""
     extension, found = import_module("pyarrow").BaseExtensionType, []
     for part in parts:
-        kind = decoded_type(part[1].type)
+        kind = decoded_type(meaning_of(part[1]))
         plain = decoded_type(stored(kind))
         is_in_words = is_text(plain) or is_binary(plain) or _is("fixed_size_binary")(plain)
         if isinstance(kind, extension) and not is_in_words and not _is_bool(kind):
             found.append(part)
-    if found and merged_of([own.type for _, own in found])[0] is None:
+    if found and merged_of([own for _, own in found])[0] is None:
         raise _no_type(name, found, query, way)
 
 
@@ -319,16 +334,16 @@ def check_scanned(name: str, parts: Sequence[tuple[str, Any]], way: str) -> None
         raise TypeError(f"{differ(name, pair)}, and to Python True is 1: {told or APART}")
 
 
-def type_of_all(kinds: Sequence[Any], dtype: Any) -> Any:
+def type_of_all(fields: Sequence[Any], dtype: Any) -> Any:
     """The type of all values, or else that with this one in place of all numbers; or None.
 
     dtype: None for numbers that stay what they are.
     """
-    kind, _ = merged_of(kinds)
+    kind, _ = merged_of(fields)
     if kind is not None or dtype is None:
         return kind
-    wished = [_with_numbers(own, dtype) for own in kinds]
-    return None if any(one is None for one in wished) else merged_of(wished)[0]
+    wished = [_with_numbers(meaning_of(own), dtype) for own in fields]
+    return None if any(one is None for one in wished) else _merged_types(wished)[0]
 
 
 def unseen() -> Any:
@@ -339,7 +354,7 @@ def unseen() -> Any:
     return pa.struct([pa.field("several types", pa.null())])
 
 
-def seen_of_all(name: str, kinds: Sequence[Any], query: Query) -> Any:
+def seen_of_all(name: str, fields: Sequence[Any], query: Query) -> Any:
     """What a filter sees of a column of all parts, None if these have no type.
 
     Of structs it may name some fields, and others need no type of all. They stay in their places,
@@ -348,71 +363,74 @@ def seen_of_all(name: str, kinds: Sequence[Any], query: Query) -> Any:
     pa = import_module("pyarrow")
     dtype = query.dtype_of(name)
     is_float = dtype is not None and pa.types.is_floating(dtype)
-    whole = type_of_all(kinds, pa.float64() if is_float else None)
-    structs = [kind for kind in kinds if not pa.types.is_null(kind)]
+    whole = type_of_all(fields, pa.float64() if is_float else None)
+    structs = [own.type for own in fields if not pa.types.is_null(own.type)]
     if whole is not None or not all(map(pa.types.is_struct, structs)):
         return whole
-    fields = []
+    seen = []
     for own in structs[0]:
         have = [kind.field(own.name) for kind in structs if kind.get_field_index(own.name) >= 0]
         has_all = len(have) == len(structs)
-        inner = [field.type for field in have]
-        kind = seen_of_all(f"{name}.{own.name}", inner, query) if has_all else None
+        kind = seen_of_all(f"{name}.{own.name}", have, query) if has_all else None
         told = own.name if has_all else f"{own.name}, which a part lacks"
-        fields.append(pa.field(told, unseen() if kind is None else kind))
-    return pa.struct(fields)
+        seen.append(pa.field(told, unseen() if kind is None else kind))
+    return pa.struct(seen)
 
 
-def differing(kinds: Sequence[Any], dtype: Any = None) -> tuple[int, int]:
-    """The first two types, by their numbers, that have none for the values of both.
+def differing(fields: Sequence[Any], dtype: Any = None) -> tuple[int, int]:
+    """The first two fields, by their numbers, that have no type for the values of both.
 
     dtype: what numbers become, None for those that stay.
     """
+    kinds = [meaning_of(own) for own in fields]
     if dtype is not None:
         kinds = [_with_numbers(kind, dtype) or kind for kind in kinds]
-    _, at = merged_of(kinds)
+    _, at = _merged_types(kinds)
     return next((one for one in range(at) if merged(kinds[one], kinds[at]) is None), 0), at
 
 
 def differ(name: str, parts: Sequence[tuple[str, Any]], dtype: Any = None) -> str:
     """What parts make of a column that has no type of all: pairs of a name and a field."""
-    one, other = (parts[at] for at in differing([own.type for _, own in parts], dtype))
-    kind, theirs = told_apart(one[1].type, other[1].type)
+    one, other = (parts[at] for at in differing([own for _, own in parts], dtype))
+    kind, theirs = told_apart(one[1], other[1])
     return f'column "{name}" is {kind} in {one[0]} and {theirs} in {other[0]}'
 
 
 def told_apart(one: Any, other: Any) -> tuple[str, str]:
-    """The names of types, of extension types of one name with what they are stored as, or else
-    with the metadata that tells them apart.
+    """The names of the types of two fields, of extension types of one name with what they are
+    stored as, or else with the metadata that tells them apart.
     """
-    extension = import_module("pyarrow").BaseExtensionType
-    kinds = one, other
-    if str(one) != str(other) or not all(isinstance(kind, extension) for kind in kinds):
-        return str(one), str(other)
-    if one.storage_type.equals(other.storage_type):
-        return f"{one} with {_shown_metadata(one)}", f"{other} with {_shown_metadata(other)}"
-    return f"{one} of {one.storage_type}", f"{other} of {other.storage_type}"
+    kinds = one.type, other.type
+    if str(alike(kinds[0])) != str(alike(kinds[1])):
+        return str(kinds[0]), str(kinds[1])
+    if isinstance(kinds[0], import_module("pyarrow").BaseExtensionType):
+        storages = [kind.storage_type for kind in kinds]
+        if not storages[0].equals(storages[1]):
+            return f"{kinds[0]} of {storages[0]}", f"{kinds[1]} of {storages[1]}"
+    return _shown(one), _shown(other)
 
 
-def _shown_metadata(kind: Any) -> str:
-    """What an extension type is beside its storage, shortened."""
-    text = _metadata(kind)
-    return text if len(text) <= 100 else text[:100] + "..."
+def _shown(field: Any) -> str:
+    """The type, of an extension type with its metadata, which are shortened."""
+    if (extension := extension_of(field)) is None:
+        return str(meaning_of(field))
+    name, text = extension
+    is_registered = isinstance(field.type, import_module("pyarrow").ExtensionType)
+    kind = str(field.type) if is_registered else f"extension<{name}> of {field.type}"
+    return f"{kind} with {text if len(text) <= 100 else text[:100] + '...'}"
 
 
-def _metadata(kind: Any) -> str:
-    return str(kind.__arrow_ext_serialize__().decode(errors="backslashreplace"))
+def merged_of(fields: Sequence[Any]) -> tuple[Any, int]:
+    """The type of all values; None, and the first field that does not go with one before."""
+    kinds, meanings = [own.type for own in fields], [meaning_of(own) for own in fields]
+    whole, at = _merged_types(kinds)
+    if whole is None or meanings == kinds:
+        return whole, at
+    told, at = _merged_types(meanings)
+    return (whole, 0) if told is not None else (None, at)
 
 
-def metadata_of(kind: Any) -> list[str]:
-    """What the name of the type does not tell of extension types that are not Arrow's own."""
-    own = [_metadata(kind)] if isinstance(kind, import_module("pyarrow").ExtensionType) else []
-    inner = (metadata_of(kind.field(at).type) for at in range(kind.num_fields))
-    return [*filter(None, own), *chain.from_iterable(inner)]
-
-
-def merged_of(kinds: Sequence[Any]) -> tuple[Any, int]:
-    """The type of all values; None, and the first type that does not go with one before."""
+def _merged_types(kinds: Sequence[Any]) -> tuple[Any, int]:
     kinds = _of_one_inner(kinds)
     # Floats first: small integers go with them, and the integers that hold some of these do not.
     order = sorted(range(len(kinds)), key=lambda at: not _is("floating")(kinds[at]))
@@ -440,7 +458,7 @@ def _of_one_inner(kinds: Sequence[Any]) -> Sequence[Any]:
         inner = [{"": kind.value_field} for kind in nested]
     else:
         return kinds
-    whole = {name: merged_of([own[name].type for own in inner])[0] for name in inner[0]}
+    whole = {name: _merged_types([own[name].type for own in inner])[0] for name in inner[0]}
     if None in whole.values():
         return kinds
     filled = (
@@ -812,7 +830,7 @@ def told_by(schema: Any, later: Any) -> Any:
     kinds = {}
     for own in schema:
         if has_nulls(own.type) and later.get_field_index(own.name) >= 0:
-            whole = merged(own.type, later.field(own.name).type)
+            whole, _ = merged_of([own, later.field(own.name)])
             is_one = whole is not None and is_one_encoding(whole, own.type)
             kinds[own.name] = whole if is_one else own.type
     return with_types(schema, kinds)
@@ -1017,7 +1035,7 @@ def conformed(
     said = {name: told.later.format(at) for name, at in later.items()}
     for number, part in enumerate(parts):
         reader = reader_of(part)
-        if number and not reader.schema.equals(target):
+        if number and not _has_same_fields(reader.schema, target):
             one = told._replace(later=told.later.format(number))
             _check_conforms(reader.schema, target, names is None, one, said)
         for batch in reader:
@@ -1056,7 +1074,9 @@ def of_stream(schema: Any) -> Any:
     wide = []
     for own in schema:
         kind = _unsorted(own.type)
-        if pa.types.is_dictionary(kind) and kind.index_type.bit_width < 32:
+        # Of extension types pyarrow casts no codes.
+        is_cast = not isinstance(decoded_type(kind), pa.BaseExtensionType)
+        if pa.types.is_dictionary(kind) and is_cast and kind.index_type.bit_width < 32:
             kind = pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
         wide.append(own.with_type(kind).with_nullable(True))
     return pa.schema(wide, schema.metadata)
@@ -1086,9 +1106,10 @@ def _check_conforms(
                 f'column "{name}" is in {ours} and not in {theirs}, and a stream has one schema: '
                 f"{told.names}"
             )
-        one, other = head.field(name).type, schema.field(name).type
+        fields = head.field(name), schema.field(name)
+        one, other = map(meaning_of, fields)
         if not (one.equals(other) or is_one_encoding(one, other)):
-            kind, theirs = told_apart(one, other)
+            kind, theirs = told_apart(*fields)
             ways = [retyped(name, one, other, told.types) or f'leave "{name}" out']
             if told.merged and merged(one, other) is not None:
                 ways.append(told.merged)

@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any
 
 from .. import _core
+from .._arrow_types import meaning_of
 from . import filters as _filters
 from .categories import ColumnCoder, encoded
 from .identity import of_filter, of_rows, of_types
@@ -542,7 +543,7 @@ def whole_of(schemas: Sequence[Any], query: Query) -> Any:
             found.setdefault(field.name, []).append(field)
     fields = []
     for name, own in found.items():
-        kind = seen_of_all(name, [field.type for field in own], query)
+        kind = seen_of_all(name, own, query)
         fields.append(own[0] if kind is None else own[0].with_type(kind))
     return pa.schema(fields)
 
@@ -563,7 +564,7 @@ def named_by(parts: Sequence[tuple[str, Any]], query: Query, way: str) -> list[s
     except (NotImplementedError, TypeError, ValueError) as error:
         for name in whole.names:
             fields = [(part, own.field(name)) for part, own in parts if own.names.count(name) == 1]
-            is_one = merged_of([field.type for _, field in fields])[0] is not None
+            is_one = merged_of([field for _, field in fields])[0] is not None
             if not is_one and _filters.is_named(query.where, whole, name):
                 if pa.types.is_struct(whole.field(name).type):
                     settled_type(name, fields, query, way)  # a field of it that has none of all
@@ -597,16 +598,16 @@ def seen_type(
             raise KeyError(
                 f'filter= names column "{name}", and {count} columns of {part} are called so'
             )
-    fields = [(part, schema.field(name)) for part, schema in parts]
-    kinds = [field.type for _, field in fields]
-    if name in query.categories and merged_of(kinds)[0] is None:
-        one, other = (kinds[at] for at in differing(kinds))
+    own = [schema.field(name) for _, schema in parts]
+    if name in query.categories and merged_of(own)[0] is None:
+        one, other = (meaning_of(own[at]) for at in differing(own))
         raise TypeError(
             f'filter= names column "{name}", of which Categories makes codes of any types, and a '
             f"filter needs one: {retyped(name, one, other, way) or APART}"
         )
-    kind = seen_of_all(name, kinds, query)
+    kind = seen_of_all(name, own, query)
     if kind is None:
+        fields = [(part, field) for (part, _), field in zip(parts, own, strict=True)]
         settled_type(name, fields, Query(labels=query.labels, where=query.where), way)
     return without_view(kind)
 

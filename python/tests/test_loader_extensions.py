@@ -1,0 +1,230 @@
+"""Extension types of a source's parts: which are one type, and what tells two of them apart."""
+
+import itertools
+import re
+
+import numpy as np
+import pandas
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from arrow_dlpack import AsArrow, Categories, Loader, Mix
+
+
+def write(folder, tables):
+    for at, table in enumerate(tables):
+        pq.write_table(table, folder / f"{at}.parquet")
+    return str(folder)
+
+
+KINDS = {
+    "list": lambda folder, tables: tables,
+    "files": write,
+    "mix": lambda folder, tables: Mix([(table, 1) for table in tables]),
+    "stream": lambda folder, tables: iter(tables),
+}
+
+
+def test_extension_types_of_one_name_are_told_apart_by_their_storage():
+    class Named(pa.ExtensionType):
+        def __init__(self, storage):
+            super().__init__(storage, "arrow_dlpack.tests.named")
+
+        def __arrow_ext_serialize__(self):
+            return b""
+
+        @classmethod
+        def __arrow_ext_deserialize__(cls, storage, serialized):
+            return cls(storage)
+
+    parts = [
+        pa.table({"x": Named(kind).wrap_array(pa.array([1], kind))})
+        for kind in (pa.int8(), pa.int16())
+    ]
+    told = r"Named.* of int8 in .* and .*Named.* of int16 in"
+    with pytest.raises(TypeError, match=told):
+        list(Loader(parts, columns={"x": AsArrow()}))
+
+
+@pytest.mark.parametrize("kind", ["list", "files", "mix"])
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda of: pandas.interval_range(0, 2, closed=of), ["left", "right"]),
+        (lambda of: pandas.period_range("2020", periods=2, freq=of), ["D", "M"]),
+    ],
+)
+def test_extension_types_of_one_name_are_told_apart_by_their_metadata(tmp_path, make, told, kind):
+    tables = [pa.table({"x": pa.array(make(of)), "y": [0, 1]}) for of in told]
+    source, wish = KINDS[kind](tmp_path, tables), {"x": AsArrow()}
+    each = "a Loader for each of them reads both, or columns= leaves it out"
+    match = 'column "x" is {} with .*"{}".* in .* and {} with .*"{}".* in .*: '.format(
+        *(part for of in told for part in (re.escape(str(tables[0]["x"].type)), of))
+    )
+    for columns in wish, None:
+        with pytest.raises(TypeError, match=f"{match}{each}$"):
+            list(Loader(source, columns=columns))
+    parts = [tmp_path / f"{at}.parquet" for at in range(2)] if kind == "files" else tables
+    for part, table in zip(parts, tables, strict=True):
+        (batch,) = Loader(part, columns=wish, batch_size=9)
+        assert pa.array(batch["x"]).equals(table["x"].combine_chunks())
+    assert sum(len(batch["y"]) for batch in Loader(source, columns=["y"])) == 4
+
+
+PERIODS = [pandas.period_range("1970-01-01", periods=3, freq=of) for of in "MD"]
+
+
+@pytest.mark.parametrize("kind", ["list", "files", "mix"])
+@pytest.mark.parametrize("wish", [Categories.scan(), Categories([0, 1, 2])], ids=["scan", "words"])
+def test_one_number_of_two_extension_types_is_no_word(tmp_path, kind, wish):
+    """The first month of pandas's periods and the first day are both stored as 0."""
+    source = KINDS[kind](tmp_path, [pa.table({"x": pa.array(own)}) for own in PERIODS])
+    each = "a Loader for each of them reads both, or columns= leaves it out"
+    with pytest.raises(TypeError, match=f'column "x" is .*"[MD]".* in .*"[MD]".* in .*: {each}'):
+        list(Loader(source, columns={"x": wish}))
+    frames = [pandas.DataFrame({"x": own}) for own in PERIODS]
+    encoder = Loader(frames[0], columns={"x": wish}).encoder()
+    assert np.asarray(encoder(frames[0])["x"]).tolist() == [0, 1, 2]
+    with pytest.raises(TypeError, match='"D".*"M".* in training'):
+        encoder(frames[1])
+    with pytest.raises(TypeError, match='column "x" is .*"M".* in one part and .*"D".*: '):
+        list(Loader(frames[1], encoder=encoder))
+
+
+def test_booleans_beside_an_extension_type_of_numbers_are_not_scanned():
+    parts = [pa.table({"x": [True]}), pa.table({"x": pa.array(PERIODS[0])})]
+    with pytest.raises(TypeError, match="to Python True is 1: a Loader for each of them"):
+        Loader(parts, columns={"x": Categories.scan()}).encoder()
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_state_is_of_one_extension_type(nested):
+    tables = [pa.table({"x": pa.array(own)}) for own in PERIODS]
+    if nested:
+        tables = [
+            pa.table({"x": pa.StructArray.from_arrays([own["x"].chunk(0)], ["p"])})
+            for own in tables
+        ]
+    options = {"columns": {"x": AsArrow()}, "batch_size": 2}
+    saved = Loader(tables[0], **options)
+    next(iter(saved))
+    for table, is_same in (tables[0], True), (tables[1], False):
+        loader = Loader(table, **options)
+        loader.load_state_dict(saved.state_dict())
+        if is_same:
+            assert [len(batch["x"]) for batch in loader] == [1]
+            continue
+        with pytest.raises(ValueError, match='column "x" was .*"M".*, and is .*"D"'):
+            list(loader)
+
+
+def unregistered(table):
+    """What a process reads that has not registered the extension type of the column."""
+    kind = table["x"].type
+    metadata = {
+        "ARROW:extension:name": kind.extension_name,
+        "ARROW:extension:metadata": kind.__arrow_ext_serialize__().decode(),
+    }
+    field = pa.field("x", kind.storage_type, metadata=metadata)
+    storage = table["x"].combine_chunks().storage
+    return pa.table([storage], pa.schema([field]))
+
+
+def in_lists(table):
+    """The column in lists of one value."""
+    field, column = table.schema.field("x"), table["x"].combine_chunks()
+    offsets = pa.array(range(len(column) + 1), "int32")
+    made = pa.ListArray.from_arrays(offsets, column, pa.list_(field.with_name("item")))
+    return pa.table({"x": made})
+
+
+def in_a_dictionary(table):
+    column = table["x"].combine_chunks()
+    codes = pa.array(range(len(column)), "int8")
+    return pa.table({"x": pa.DictionaryArray.from_arrays(codes, column)})
+
+
+WORDS = Categories([0, 1, 2])
+MAKES = {
+    "unregistered": (unregistered, [WORDS, Categories.scan(), AsArrow()]),
+    "unregistered in lists": (lambda table: in_lists(unregistered(table)), [AsArrow()]),
+    "dictionary": (in_a_dictionary, [WORDS, Categories.scan(), AsArrow()]),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "of", "wish"),
+    # pyarrow writes no dictionaries of extension types, and no stream is read for its words.
+    [
+        (kind, of, wish)
+        for kind in KINDS
+        for of, (_, wishes) in MAKES.items()
+        for wish in wishes
+        if (kind, of) != ("files", "dictionary") and (kind != "stream" or wish != Categories.scan())
+    ],
+    ids=str,
+)
+def test_extension_types_are_told_apart_wherever_they_are(tmp_path, kind, of, wish):
+    """pyarrow calls fields equal that their metadata tells apart, and dictionaries of periods."""
+    make, _ = MAKES[of]
+    months, days = (make(pa.table({"x": pa.array(own)})) for own in PERIODS)
+    for tables in [months, days], [days, months]:
+        source = KINDS[kind](tmp_path, tables)
+        with pytest.raises(TypeError, match='column "x" is .*"[MD]".* in .* and .*"[MD]".* in .*'):
+            list(Loader(source, columns={"x": wish}))
+    same = KINDS[kind](tmp_path, [months, months])
+    assert sum(len(batch["x"]) for batch in Loader(same, columns={"x": wish})) == 6
+
+
+def test_unregistered_types_are_not_their_numbers():
+    period = unregistered(pa.table({"x": pa.array(PERIODS[0])}))
+    plain = pa.table({"x": [0, 1, 2]})
+    for tables in [period, plain], [plain, period]:
+        with pytest.raises(
+            TypeError, match=r"extension<pandas\.period> of int64 with .*\"M\".* in"
+        ):
+            list(Loader(tables, physical=True))
+
+
+def test_metadata_of_one_meaning_in_other_texts_is_one_type():
+    def table(text):
+        metadata = {"ARROW:extension:name": "tests.own", "ARROW:extension:metadata": text}
+        return pa.table([[1]], pa.schema([pa.field("x", pa.int64(), metadata=metadata)]))
+
+    tables = [table('{"a":1, "b":2}'), table('{"b": 2, "a": 1}')]
+    (batch,) = Loader(tables, physical=True, batch_size=2)
+    assert batch["x"].tolist() == [1, 1]
+    saved = Loader([tables[0]] * 2, physical=True, batch_size=1)
+    next(iter(saved))
+    for own, rows in (tables[1], 1), (table('{"a": 1}'), None):
+        resumed = Loader([own] * 2, physical=True, batch_size=1)
+        resumed.load_state_dict(saved.state_dict())
+        if rows is None:
+            with pytest.raises(ValueError, match='column "x" was .*"b": 2.*, and is '):
+                list(resumed)
+        else:
+            assert len(list(resumed)) == rows
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_state_is_one_where_the_type_is_registered_and_where_not(nested):
+    """pandas registers periods when the first one is made."""
+    registered = pa.table({"x": pa.array(PERIODS[0])})
+    tables = [registered, unregistered(registered)]
+    if nested:
+        tables = list(map(in_lists, tables))
+    options = {"columns": {"x": AsArrow()}, "batch_size": 2}
+    for one, other in itertools.product(tables, repeat=2):
+        saved, resumed = Loader(one, **options), Loader(other, **options)
+        next(iter(saved))
+        resumed.load_state_dict(saved.state_dict())
+        assert [len(batch["x"]) for batch in resumed] == [1]
+
+
+def test_a_loop_of_an_encoder_tells_unregistered_types_apart():
+    months, days = (unregistered(pa.table({"x": pa.array(own)})) for own in PERIODS)
+    for wish, first in (WORDS, "one part"), (AsArrow(), "the encoder"):
+        encoder = Loader(months, columns={"x": wish}).encoder()
+        assert len(next(iter(Loader(months, encoder=encoder)))["x"]) == 3
+        with pytest.raises(TypeError, match=f'"x" is .*"M".* in {first} and .*"D".* in .*'):
+            list(Loader(days, encoder=encoder))
