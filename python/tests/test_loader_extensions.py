@@ -118,11 +118,11 @@ def test_a_state_is_of_one_extension_type(nested):
             list(loader)
 
 
-def unregistered(table):
+def unregistered(table, name="tests.period"):
     """What a process reads that has not registered the extension type of the column."""
     kind = table["x"].type
     metadata = {
-        "ARROW:extension:name": kind.extension_name,
+        "ARROW:extension:name": name,
         "ARROW:extension:metadata": kind.__arrow_ext_serialize__().decode(),
     }
     field = pa.field("x", kind.storage_type, metadata=metadata)
@@ -180,9 +180,7 @@ def test_unregistered_types_are_not_their_numbers():
     period = unregistered(pa.table({"x": pa.array(PERIODS[0])}))
     plain = pa.table({"x": [0, 1, 2]})
     for tables in [period, plain], [plain, period]:
-        with pytest.raises(
-            TypeError, match=r"extension<pandas\.period> of int64 with .*\"M\".* in"
-        ):
+        with pytest.raises(TypeError, match=r"extension<tests\.period> of int64 with .*\"M\".* in"):
             list(Loader(tables, physical=True))
 
 
@@ -210,7 +208,7 @@ def test_metadata_of_one_meaning_in_other_texts_is_one_type():
 def test_a_state_is_one_where_the_type_is_registered_and_where_not(nested):
     """pandas registers periods when the first one is made."""
     registered = pa.table({"x": pa.array(PERIODS[0])})
-    tables = [registered, unregistered(registered)]
+    tables = [registered, unregistered(registered, "pandas.period")]
     if nested:
         tables = list(map(in_lists, tables))
     options = {"columns": {"x": AsArrow()}, "batch_size": 2}
@@ -228,3 +226,17 @@ def test_a_loop_of_an_encoder_tells_unregistered_types_apart():
         assert len(next(iter(Loader(months, encoder=encoder)))["x"]) == 3
         with pytest.raises(TypeError, match=f'"x" is .*"M".* in {first} and .*"D".* in .*'):
             list(Loader(days, encoder=encoder))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("make", [lambda table: table, in_lists], ids=["column", "in lists"])
+def test_nulls_beside_an_unregistered_type_are_of_it(tmp_path, kind, make):
+    """Where the first part has nulls alone, its metadata does not say what the numbers are."""
+    period = make(unregistered(pa.table({"x": pa.array(PERIODS[0])})))
+    nulls = make(pa.table({"x": pa.nulls(3)}))
+    for tables in [nulls, period], [period, nulls]:
+        source = KINDS[kind](tmp_path, tables)
+        for batch in Loader(source, columns={"x": AsArrow()}, batch_size=3):
+            found = pa.field(batch["x"])
+            found = found.type.value_field if pa.types.is_list(found.type) else found
+            assert found.metadata[b"ARROW:extension:name"] == b"tests.period"

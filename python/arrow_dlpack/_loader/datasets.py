@@ -74,6 +74,7 @@ from .schema import (
     Run,
     common,
     features_of,
+    first_of,
     is_same,
     merged_of,
     readable,
@@ -723,7 +724,7 @@ class Files(Dataset):
             kind = None
         told = seen_of_all(name, having, query) if kind is None else kind
         told = kinds[0] if told is None else told
-        return having[0].with_type(told).with_nullable(is_nullable), kind is not None
+        return first_of(having).with_type(told).with_nullable(is_nullable), kind is not None
 
 
 class Fragments(Files):

@@ -280,7 +280,7 @@ def _merged_field(
         raise KeyError(_missing(name, have[0], lacks, query))
     kind = settled_type(name, have, query, way)
     is_nullable = lacks is not None or any(own.nullable for _, own in have)
-    return have[0][1].with_type(kind).with_nullable(is_nullable)
+    return first_of([own for _, own in have]).with_type(kind).with_nullable(is_nullable)
 
 
 def settled_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str) -> Any:
@@ -400,13 +400,12 @@ def told_apart(one: Any, other: Any) -> tuple[str, str]:
     """The names of the types of two fields, of extension types of one name with what they are
     stored as, or else with the metadata that tells them apart.
     """
-    kinds = one.type, other.type
-    if str(alike(kinds[0])) != str(alike(kinds[1])):
-        return str(kinds[0]), str(kinds[1])
-    if isinstance(kinds[0], import_module("pyarrow").BaseExtensionType):
-        storages = [kind.storage_type for kind in kinds]
-        if not storages[0].equals(storages[1]):
-            return f"{kinds[0]} of {storages[0]}", f"{kinds[1]} of {storages[1]}"
+    kinds = [alike(own.type) for own in (one, other)]
+    if str(kinds[0]) != str(kinds[1]):
+        return str(one.type), str(other.type)
+    storages = list(map(stored, kinds))
+    if not storages[0].equals(storages[1]):
+        return f"{one.type} of {storages[0]}", f"{other.type} of {storages[1]}"
     return _shown(one), _shown(other)
 
 
@@ -730,8 +729,15 @@ def _merged_list_views(one: Any, other: Any) -> Any:
 
 
 def _merged_items(one: Any, other: Any) -> Any:
-    kind = merged(one.type, other.type)
-    return kind and one.with_type(kind).with_nullable(one.nullable or other.nullable)
+    kind, is_nullable = merged(one.type, other.type), one.nullable or other.nullable
+    own = first_of([one, other]).with_name(one.name)
+    return kind and own.with_type(kind).with_nullable(is_nullable)
+
+
+def first_of(fields: Sequence[Any]) -> Any:
+    """The first field that has a type, whose metadata says what its values are."""
+    is_null = import_module("pyarrow").types.is_null
+    return next((own for own in fields if not is_null(own.type)), fields[0])
 
 
 def _is_number(kind: Any) -> bool:
@@ -827,13 +833,14 @@ def _has_all(one: Any, other: Any) -> bool:
 
 def told_by(schema: Any, later: Any) -> Any:
     """The schema of the first batches of a stream; a later one says what is null in these."""
-    kinds = {}
-    for own in schema:
+    fields = list(schema)
+    for at, own in enumerate(fields):
         if has_nulls(own.type) and later.get_field_index(own.name) >= 0:
-            whole, _ = merged_of([own, later.field(own.name)])
-            is_one = whole is not None and is_one_encoding(whole, own.type)
-            kinds[own.name] = whole if is_one else own.type
-    return with_types(schema, kinds)
+            pair = own, later.field(own.name)
+            whole, _ = merged_of(pair)
+            if whole is not None and is_one_encoding(whole, own.type):
+                fields[at] = first_of(pair).with_type(whole).with_nullable(own.nullable)
+    return import_module("pyarrow").schema(fields, schema.metadata)
 
 
 def alike(kind: Any) -> Any:
