@@ -322,6 +322,13 @@ def test_what_is_handed_out_as_it_is_has_the_values_of_training(trained, request
         (pa.int64(), pa.array(["7"]), TypeError, "it is Utf8"),
         (pa.timestamp("ms"), pa.array(["2020-01-01"]), TypeError, "pass times"),
         (pa.timestamp("ms"), pa.array([1], pa.timestamp("us")), ValueError, "does not fit"),
+        # A time of no year is shown as its number.
+        (
+            pa.timestamp("ms"),
+            pa.array([2**62], pa.timestamp("s")),
+            ValueError,
+            "value 4611686018427387904 in row 0 does not fit",
+        ),
         (pa.timestamp("ms"), pa.array([1], pa.timestamp("ms", "UTC")), TypeError, "zone"),
         (pa.date32(), pa.array([NOON]), TypeError, "was Date32"),
         (pa.list_(pa.int64(), 2), pa.array([[1, 2, 3]]), ValueError, "its rows are not"),
@@ -390,6 +397,28 @@ def test_times_of_numpy_for_other_columns():
     ]:
         with pytest.raises(TypeError, match=words):
             of_column(column)({"x": request})
+
+
+def test_floats_of_python_are_rounded_once_to_float16():
+    """Through float32, which rounds these to a tie of two halves, the other neighbour is taken."""
+    ties = [1 + 2.0**-11, 1 + 3 * 2.0**-11, 2.0**-25, 65520 - 2.0**-6, 2049]
+    values = [tie * near for tie in ties for near in (1 - 2.0**-40, 1.0, 1 + 2.0**-40)]
+    values += [-value for value in values]
+    for table, request in (
+        (pa.table({"x": pa.array([1.5], "float16")}), [{"x": value} for value in values]),
+        (pa.table({"x": pa.array([1.5], "float16")}), {"x": values}),
+        (
+            pa.table({"x": pa.array([[1.5]], pa.list_(pa.float16(), 1))}),
+            [{"x": [of]} for of in values],
+        ),
+    ):
+        found = np.asarray(Loader(table).encoder()(request)["x"])
+        assert found.ravel().view("uint16").tolist() == np.float16(values).view("uint16").tolist()
+    words = pa.table({"x": pa.array([1.0, values[2]], "float16")})
+    coded = Loader(words, columns={"x": Categories.scan(unknown=-1)}).encoder()
+    assert np.asarray(coded([{"x": 1.0}, {"x": values[2]}])["x"]).tolist() == [0, 1]
+    with pytest.raises(ValueError, match="it would be infinite"):
+        coded([{"x": 65520.0}])
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn"])

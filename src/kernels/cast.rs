@@ -90,7 +90,7 @@ to_float! {
     f32 => f16, to_half;
     f32 => f32, |value| value;
     f32 => f64, f64::from;
-    f64 => f16, |value| to_half(to_odd(value));
+    f64 => f16, nearest_half;
     f64 => f32, |value| value as f32;
     f64 => f64, |value| value;
     f16 => bf16, |value| to_bfloat(from_half(value));
@@ -144,6 +144,12 @@ fn to_odd(value: f64) -> f32 {
     let too_far = u32::from(back.abs() > value.abs());
     let inexact = u32::from(back != value);
     f32::from_bits(near.to_bits().wrapping_sub(too_far) | inexact)
+}
+
+/// The nearest float16. `f16::from_f64` rounds twice where the processor converts float32 alone.
+#[inline(always)]
+pub(crate) fn nearest_half(value: f64) -> f16 {
+    to_half(to_odd(value))
 }
 
 /// As [`to_odd`], of integers of at most 64 bits, which float64 may have to round.

@@ -23,6 +23,8 @@ mod threads;
 mod transpose;
 
 pub(crate) use bits::{are_bools, pack_bools};
+#[cfg(feature = "pyo3")]
+pub(crate) use cast::nearest_half;
 pub(crate) use convert::{CellValues, Cells, can_convert};
 pub(crate) use decimal::Decimals;
 pub(crate) use fill::FillBytes;

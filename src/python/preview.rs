@@ -16,17 +16,17 @@ pub(super) fn preview(array: &dyn Array) -> Option<String> {
     if array.data_type().is_nested() {
         return None;
     }
-    let options = FormatOptions::new().with_display_error(true).with_null("null");
+    let options = FormatOptions::new().with_display_error(false).with_null("null");
     let value = |row| {
         let cell = cell(array, row).ok()?;
         if cell.is_null(0) || cell.data_type() == &DataType::Null {
             return Some("null".to_owned());
         }
         let formatter = ArrayFormatter::try_new(&cell, &options).ok()?;
-        let mut text = Start(String::new());
-        // The error stops the formatter once the text is long enough.
-        let _ = write!(text, "{}", formatter.value(0));
-        Some(text.0)
+        let mut text = Start { text: String::new(), is_full: false };
+        // The error stops the formatter once the text is long enough. Times of no year have a number alone.
+        let is_shown = write!(text, "{}", formatter.value(0)).is_ok() || text.is_full;
+        if is_shown { Some(text.text) } else { number(&cell) }
     };
     let shown = (0..array.len().min(SHOWN)).map(|row| value(row).unwrap_or_else(|| "?".to_owned()));
     let mut values: Vec<String> = shown.collect();
@@ -37,19 +37,33 @@ pub(super) fn preview(array: &dyn Array) -> Option<String> {
 }
 
 /// The first 40 characters of a text; of a longer one 39 and an ellipsis.
-struct Start(String);
+struct Start {
+    text: String,
+    is_full: bool,
+}
 
 impl fmt::Write for Start {
     fn write_str(&mut self, more: &str) -> fmt::Result {
         for character in more.chars() {
-            if self.0.chars().count() == 40 {
-                self.0.pop();
-                self.0.push('…');
+            if self.text.chars().count() == 40 {
+                self.text.pop();
+                self.text.push('…');
+                self.is_full = true;
                 return Err(fmt::Error);
             }
-            self.0.push(character);
+            self.text.push(character);
         }
         Ok(())
+    }
+}
+
+/// The number that a time is stored as.
+fn number(cell: &ArrayRef) -> Option<String> {
+    let data = cell.to_data();
+    match data.data_type().primitive_width()? {
+        4 => Some(data.buffer::<i32>(0)[0].to_string()),
+        8 => Some(data.buffer::<i64>(0)[0].to_string()),
+        _ => None,
     }
 }
 

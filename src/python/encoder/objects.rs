@@ -13,7 +13,6 @@ use arrow_array::{
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, i256};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, FieldRef, Fields, TimeUnit};
-use half::f16;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple,
@@ -24,6 +23,7 @@ use super::axes::Axes;
 use super::conform::{as_stored, way_to_bits};
 use crate::extension::Extension;
 use crate::ffi::DLDataType;
+use crate::kernels::nearest_half;
 use crate::python::advice::{is_masked, is_null};
 use crate::python::arrow::casts;
 use crate::python::describe::{described, type_name};
@@ -126,7 +126,7 @@ impl<'py> PyCells<'_, 'py> {
             DataType::UInt32 => self.integers::<u32>(storage, integer),
             DataType::UInt64 => self.integers::<u64>(storage, integer),
             DataType::Float16 => self.primitive::<types::Float16Type>(storage, |cell| {
-                float(cell, |value| f64::from(f16::from_f64(value)), f16::from_f64)
+                float(cell, |value| f64::from(nearest_half(value)), nearest_half)
             }),
             DataType::Float32 => self.primitive::<types::Float32Type>(storage, |cell| {
                 float(cell, |value| f64::from(single(value)), single)
