@@ -264,6 +264,16 @@ mod of_ndarray {
         let mut large = Array2::<i32>::zeros((5, 2));
         export::tensor_into(&batch, large.slice_mut(s![1..4, ..]), &options()).unwrap();
         assert_eq!(large, array![[0, 0], [1, 4], [2, 5], [3, 6], [0, 0]]);
+        let lists = [Some(vec![Some(1), Some(4)]), Some(vec![Some(2), Some(5)])];
+        let fixed = FixedSizeListArray::from_iter_primitive::<Int32Type, _, _>(lists.clone(), 2);
+        let any = ListArray::from_iter_primitive::<Int32Type, _, _>(lists);
+        for mut out in [Array2::<f64>::zeros((2, 2)), Array2::zeros((2, 2).f())] {
+            for rows in [&fixed as &dyn Array, &any] {
+                out.fill(7.0);
+                export::tensor_into(rows, out.view_mut(), &options()).unwrap();
+                assert_eq!(out, array![[1.0, 4.0], [2.0, 5.0]]);
+            }
+        }
         let column = Int32Array::from(vec![1, 2, 3]);
         let mut out = Array1::<i32>::zeros(3);
         export::tensor_into(&column, out.view_mut(), &options()).unwrap();

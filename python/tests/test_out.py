@@ -29,6 +29,34 @@ def test_a_matrix_is_written_in_the_order_and_dtype_of_out(source, dtype, order)
     assert out.flags.f_contiguous == (order == "F")
 
 
+ROWS = [[1, 2, 3], [4, 5, 6]]
+TENSORS = np.array(ROWS, "int64")
+OF_ROWS = {
+    "fixed size": pa.array(ROWS, pa.list_(pa.int64(), 3)),
+    "lists": pa.array(ROWS),
+    "views": pa.array(ROWS, pa.list_view(pa.int16())),
+    "chunks": pa.chunked_array([ROWS[:1], ROWS[1:]], pa.list_(pa.float32(), 3)),
+    "sliced": pa.array([[7, 8, 9], *ROWS], pa.list_(pa.int64(), 3))[1:],
+    "tensors": pa.FixedShapeTensorArray.from_numpy_ndarray(TENSORS),
+    "binaries": pa.array([bytes(row) for row in ROWS], pa.binary(3)),
+    "polars": pl.Series(ROWS, dtype=pl.Array(pl.Int64, 3)),
+    "one column": pa.table({"x": pa.array(ROWS, pa.list_(pa.int64(), 3))}),
+}
+
+
+@pytest.mark.parametrize("source", OF_ROWS.values(), ids=OF_ROWS)
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("asked", ["C", "F"])
+def test_rows_of_lists_and_tensors_are_written_in_the_order_of_out(source, order, asked):
+    dtype = to_tensor(source).dtype
+    for out in np.zeros((2, 3), dtype, order), np.zeros((2, 3), "float64", order):
+        assert to_tensor(source, order=asked, dtype=out.dtype.name, out=out) is out
+        assert out.tolist() == ROWS
+    nulls = pa.array([ROWS[0], None], pa.list_(pa.int64(), 3))
+    filled = np.zeros((2, 3), "int64", order)
+    assert to_tensor(nulls, nulls=7, out=filled).tolist() == [ROWS[0], [7, 7, 7]]
+
+
 def test_out_takes_what_each_option_makes():
     out = np.zeros((3, 2))
     to_tensor(TABLE, columns=["z", "x"], out=out)

@@ -38,7 +38,7 @@ pub struct OutBuffer<'a> {
     dtype: DLDataType,
     /// The shape that it has; otherwise any with as many elements.
     shape: Option<Vec<i64>>,
-    /// The order of a matrix, where the memory has one.
+    /// The order of a matrix, where the memory has one; of rows that are lists or tensors too.
     order: Option<Order>,
 }
 
@@ -84,8 +84,8 @@ impl<T: Element, D: ndarray::Dimension> sealed::Destination for ndarray::ArrayVi
 /// Writes the values of [`tensor`](super::tensor) to memory of the caller's, which holds exactly as many, and returns
 /// their shape.
 ///
-/// The memory's element type is the dtype of the result, as by [`ExportOptions::with_dtype`]. The values are row-major; a
-/// table's matrix has the order of the options, or that of an `ArrayViewMut`.
+/// The memory's element type is the dtype of the result, as by [`ExportOptions::with_dtype`]. The values are row-major, or
+/// in the order of an `ArrayViewMut`; a table's matrix in other memory has the order of the options.
 ///
 /// ```
 /// use arrow_array::record_batch;
@@ -130,6 +130,7 @@ impl<'a> OutBuffer<'a> {
 pub(crate) struct PreparedInto<'a> {
     values: Kind,
     place: Place<'a>,
+    order: Option<Order>,
 }
 
 /// Plans [`tensor_into`].
@@ -147,7 +148,7 @@ pub(crate) fn prepare_into<'a>(
         _ if bytes != Some(place.nbytes()) => {
             DestinationProblem::Size { needed, found: place.nbytes() / item }
         }
-        _ => return Ok(PreparedInto { values, place }),
+        _ => return Ok(PreparedInto { values, place, order }),
     };
     Err(Error::BadDestination(problem))
 }
@@ -155,8 +156,11 @@ pub(crate) fn prepare_into<'a>(
 impl PreparedInto<'_> {
     /// Writes the values. If that fails, the memory is written in part.
     pub(crate) fn run(self) -> Result<(), Error> {
-        let Self { values, place } = self;
-        place.fill(|out| values.write_to(out))
+        let Self { values, place, order } = self;
+        place.fill(|out| match order {
+            Some(Order::ColumnMajor) => values.write_columns_to(out),
+            _ => values.write_to(out),
+        })
     }
 }
 

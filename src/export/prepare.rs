@@ -262,6 +262,21 @@ impl Kind {
         }
     }
 
+    /// As [`Self::write_to`], column-major.
+    pub(super) fn write_columns_to(self, mut out: Unwritten<'_>) -> Result<(), Error> {
+        match self {
+            Self::Matrix(matrix) => matrix.write_to(out),
+            // Rows that are lists or tensors.
+            other => {
+                let (values, _) = other.run()?;
+                let axes: Vec<usize> = (0..values.ndim()).rev().collect();
+                values.transposed(&axes).append_to(&mut out)?;
+                out.finish();
+                Ok(())
+            }
+        }
+    }
+
     /// Runs the plan; also returns the dictionary, if the values are codes.
     pub(super) fn run(self) -> Result<(ManagedTensor, Option<ArrayRef>), Error> {
         match self {

@@ -581,8 +581,8 @@ fn of_types(hint: Hint) -> String {
             "type= is that of the rows, such as pa.list_ of the items' type, or a text or binary type"
         }
         Hint::CodesAlone => {
-            "of the codes and their dictionary pyarrow.DictionaryArray.from_arrays(pyarrow.array(from_dlpack(x)), \
-             pyarrow.array(x.dictionary)) makes one"
+            "of the codes and their dictionary pyarrow.DictionaryArray.from_arrays(pyarrow.array(from_dlpack(x, \
+             mask=mask)), pyarrow.array(x.dictionary)) makes one, with mask=None where none is null"
         }
         _ => {
             "ask by type= for one of the same elements and the same shape after the first axis, or cast and reshape \

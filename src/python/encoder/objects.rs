@@ -294,6 +294,9 @@ impl<'py> PyCells<'_, 'py> {
                     _ if storage.is_decimal() && cell.is_instance_of::<PyFloat>() => {
                         ": decimal.Decimal(str(x)) is one, and json.loads(text, parse_float=decimal.Decimal) makes one of each float"
                     }
+                    _ if storage.is_decimal() && cell.is_instance_of::<PyString>() => {
+                        ": decimal.Decimal(x) is one"
+                    }
                     _ if storage.is_floating() && is_of(cell, "decimal", "Decimal") => {
                         ": float(x) is one"
                     }
