@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from ._arrow_types import is_list
+from ._arrow_types import is_list, items_of
 from ._core import Array, Tensor, to_tensor
 from ._frames import listed, refuse_deep
 from ._frameworks import mapped, taker
@@ -148,7 +148,7 @@ def complete_rows(rows: Any) -> Any:
 def has_nulls(array: Any) -> bool:
     if array.null_count or not is_list(array.type):
         return bool(array.null_count)
-    return has_nulls(storage(array.flatten()))
+    return has_nulls(storage(items_of(array)))
 
 
 def complete_in(array: Any) -> Any:

@@ -556,6 +556,23 @@ def test_lists_of_no_numbers_of_two_types_are_converted(tmp_path, kind, make):
     assert [(own.dtype, own.shape) for own in found] == [("float64", (1, *shape[1:]))] * 4
 
 
+@pytest.mark.parametrize("wish", [Pad(0, dtype="float64"), Cast("float64")], ids=str)
+@pytest.mark.parametrize("values", [[7, 8, 9], [True, False, True]], ids=["int64", "bool"])
+def test_a_first_chunk_of_no_rows_in_an_ipc_file_is_read(tmp_path, wish, values):
+    """pyarrow writes its offsets, which begin at 1, without the items before: flatten() of that
+    ends the process.
+    """
+    offsets = pa.array([1, 2, 3], "int32")
+    rows = pa.ListArray.from_arrays(offsets, pa.array(values))
+    chunks = pa.chunked_array([rows.slice(1, 0), rows])
+    for name, column in ("a", chunks), ("b", pa.chunked_array([[[1.5]]])):
+        with pa.ipc.new_file(tmp_path / f"{name}.arrow", pa.schema([("x", column.type)])) as file:
+            file.write_table(pa.table({"x": column}))
+    loader = Loader([tmp_path / "a.arrow", tmp_path / "b.arrow"], columns={"x": wish})
+    batches = [getattr(batch["x"], "values", batch["x"]) for batch in loader]
+    assert np.concatenate(batches).ravel().tolist() == [values[1], values[2], 1.5]
+
+
 IN_STRUCTS = [
     (pa.list_(pa.null()), [None, None]),
     (pa.large_list(pa.null()), [None]),

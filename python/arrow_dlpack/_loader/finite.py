@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
+from .._arrow_types import items_of
 from . import filters as _filters
 from .readers import Made, field_of
 
@@ -140,7 +141,7 @@ def _leaves(column: Any, at: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
         for number, field in enumerate(kind):
             yield from _leaves(field_of(column, number), (*at, field.name))
     elif hasattr(column, "flatten"):
-        yield from _leaves(column.flatten(), at)
+        yield from _leaves(items_of(column), at)
     else:
         yield at, column
 

@@ -96,6 +96,7 @@ class Loader(Loop, Generic[Batch_co]):
     Parquet files are divided by rows: a process reads only the row groups that have its rows, which
     are the same ones in each epoch. With shuffle and seed row groups are put in the order of the
     seed before. Of other sources every process reads all, and keeps every world_size-th batch.
+    Batches by length are cut anew in each epoch and then divided: call set_epoch before each loop.
     uneven: what to do where ranks would not have equally many batches: "drop" leaves out the last
     ones, "repeat" makes some a second time, "allow" lets ranks differ. None is an error.
     transform: a function that is called with each batch where it is made, in the thread of prefetch

@@ -22,6 +22,7 @@ from .._arrow_types import (
     is_list_view,
     is_one_meaning,
     is_text,
+    items_of,
     meaning_of,
     with_inner,
 )
@@ -970,7 +971,7 @@ def _converted(column: Any, kind: Any, wished: str | None) -> Any:
         lengths = pc.fill_null(pc.list_value_length(column).cast(pa.int64()), 0)
         ends = pc.cumulative_sum(lengths)
         offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends])
-        values = _cast(column.flatten(), kind.value_type, wished)
+        values = _cast(items_of(column), kind.value_type, wished)
         whole = pa.LargeListArray.from_arrays(offsets, values, mask=column.is_null())
         return whole.cast(kind)
     size = getattr(kind.storage_type if _is_tensor(kind) else kind, "list_size", -1)
