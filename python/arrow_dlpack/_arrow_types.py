@@ -1,7 +1,9 @@
 """Which Arrow types are lists, texts and binaries, of pyarrow's several, and what is one type."""
 
+import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -80,27 +82,30 @@ def extension_of(field: Any) -> tuple[str, str] | None:
     return (name, text.decode(errors="backslashreplace")) if name else None
 
 
-def meaning_of(field: Any) -> Any:
+def meaning_of(field: Any, *, has_storage: bool = True) -> Any:
     """The type of a field, to compare: opaque where an extension type says what its numbers are.
 
     The first month and the first day of pandas's periods are both stored as 0. Libraries write JSON
     with other blanks, and pyarrow calls dictionaries of two extension types one type.
+
+    has_storage: False for the name and the metadata alone, which widths do not change.
     """
     pa, kind = import_module("pyarrow"), field.type
+    if type(kind) is pa.DataType and field.metadata is None:
+        return kind  # that of most columns
     if (extension := extension_of(field)) is not None:
         storage = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
-        name, text = extension
-        return pa.opaque(storage, f"{name} {_canonical(text)}", "")
+        return pa.opaque(storage if has_storage else pa.null(), *map(_canonical, extension))
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-        values = meaning_of(pa.field("", kind.value_type))
-        return kind if values.equals(kind.value_type) else values
+        values = meaning_of(pa.field("", kind.value_type), has_storage=has_storage)
+        return values if isinstance(values, pa.BaseExtensionType) else kind
     if pa.types.is_map(kind):
         fields = [kind.key_field, kind.item_field]
     elif pa.types.is_struct(kind) or is_list(kind):
         fields = [kind.field(at) for at in range(kind.num_fields)]
     else:
         return kind
-    meanings = [meaning_of(own) for own in fields]
+    meanings = [meaning_of(own, has_storage=has_storage) for own in fields]
     if all(one.equals(own.type) for one, own in zip(meanings, fields, strict=True)):
         return kind
     pairs = zip(fields, meanings, strict=True)
@@ -113,9 +118,11 @@ def is_one_meaning(one: Any, other: Any) -> bool:
 
 
 def _canonical(text: str) -> str:
-    """A text of JSON in one form, which has no object without members."""
-    try:
+    """A text of JSON in one form, which has no object without members; of a long one its start."""
+    with suppress(RecursionError, ValueError):
         found = json.loads(text)
-    except (RecursionError, ValueError):
+        text = "" if found == {} else json.dumps(found, sort_keys=True)
+    if len(text) <= 100:
         return text
-    return "" if found == {} else json.dumps(found, sort_keys=True)
+    digest = hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()
+    return f"{text[:60]}... ({digest[:32]})"

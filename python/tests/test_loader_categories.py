@@ -394,6 +394,24 @@ def test_extension_types_beside_plain_ones_have_the_same_codes(of, plain):
         assert sorted(found) == [[0, -1], [1, 0, -1, 1]]
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_integer_words_are_those_of_equal_floats(dtype):
+    """pyarrow takes no integers for floats above those that are all exact."""
+    words = [1, 2**15] if dtype == "float16" else [1, 2**60, -(2**100)]
+    table = pa.table({"x": pa.array([float(word) for word in words[::-1]], dtype)})
+    loader = Loader(table, columns={"x": Categories(words)}, batch_size=9)
+    (batch,) = loader
+    assert np.asarray(batch["x"]).tolist() == list(range(len(words)))[::-1]
+    encoder = loader.encoder()
+    assert np.asarray(encoder([{"x": word} for word in words])["x"]).tolist() == [
+        *range(len(words))
+    ]
+    exact = {"float64": 2**53, "float32": 2**24, "float16": 2**11}[dtype]
+    for word in exact + 1, 10**400:
+        with pytest.raises(ValueError, match="cannot hold the word"):
+            Loader(table, columns={"x": Categories([1, word])})
+
+
 def test_numbers_of_an_opaque_type_are_no_words():
     column = pa.opaque(pa.uint16(), "bfloat16", "dlpack").wrap_array(pa.array([16256], pa.uint16()))
     with pytest.raises(TypeError, match=r'column "w" is .*opaque.*, and Categories takes texts'):

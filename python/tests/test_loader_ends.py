@@ -3,6 +3,7 @@
 import gc
 import pickle
 import signal
+import sys
 import threading
 import time
 
@@ -259,3 +260,21 @@ def test_a_function_whose_only_part_is_none_lacks_a_return():
             list(loader)
     with pytest.raises(ValueError, match="was not read before"):
         list(Loader(map(str, ())))
+
+
+def test_batches_whose_thread_does_not_start_say_so_alone(monkeypatch):
+    """What they left would be an exception of their __del__ beside it."""
+    seen, start = [], threading.Thread.start
+
+    def refuses(thread):
+        if thread.name == "arrow_dlpack.Loader":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuses)
+    monkeypatch.setattr(sys, "unraisablehook", seen.append)
+    loader = Loader(pa.table({"x": [1.0]}), batch_size=1, prefetch=1, transform=lambda batch: batch)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        next(iter(loader))
+    gc.collect()
+    assert not seen

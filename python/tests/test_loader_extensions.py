@@ -8,7 +8,7 @@ import pandas
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, Categories, Loader, Mix
+from arrow_dlpack import AsArrow, Cast, Categories, Loader, Mix
 
 
 def write(folder, tables):
@@ -240,3 +240,63 @@ def test_nulls_beside_an_unregistered_type_are_of_it(tmp_path, kind, make):
             found = pa.field(batch["x"])
             found = found.type.value_field if pa.types.is_list(found.type) else found
             assert found.metadata[b"ARROW:extension:name"] == b"tests.period"
+
+
+def of_type(values, name="tests.own", text="m"):
+    metadata = {"ARROW:extension:name": name, "ARROW:extension:metadata": text}
+    return pa.table([values], pa.schema([pa.field("x", values.type, metadata=metadata)]))
+
+
+def opaque(name):
+    return pa.ExtensionArray.from_storage(pa.opaque(pa.int64(), name, "v"), pa.array([0, 1]))
+
+
+def tensors(*shape):
+    return pa.FixedShapeTensorArray.from_numpy_ndarray(np.arange(12).reshape(shape))
+
+
+@pytest.mark.parametrize("kind", ["list", "mix", "stream"])
+@pytest.mark.parametrize(
+    "pair",
+    [
+        [pa.table({"x": own}) for own in (opaque("a"), opaque("b"))],
+        [pa.table({"x": own}) for own in (tensors(2, 2, 3), tensors(2, 3, 2))],
+    ],
+    ids=["opaque", "tensors"],
+)
+@pytest.mark.parametrize("make", [lambda table: table, in_a_dictionary, in_lists])
+def test_dictionaries_of_types_of_arrow_are_told_apart(tmp_path, kind, pair, make):
+    source = KINDS[kind](tmp_path, list(map(make, pair)))
+    with pytest.raises(TypeError, match='column "x" is '):
+        list(Loader(source, columns={"x": AsArrow()}))
+
+
+def test_name_and_metadata_are_compared_each():
+    values = pa.array([1])
+    tables = [of_type(values, "a", "b c"), of_type(values, "a b", "c")]
+    with pytest.raises(TypeError, match=r"extension<a> of int64 with b c .*extension<a b> of"):
+        list(Loader(tables, physical=True))
+    long = [of_type(values, text=f'{{"crs": "{"x" * 4000}{last}"}}') for last in "yz"]
+    with pytest.raises(TypeError) as refused:
+        list(Loader(list(map(in_lists, long)), columns={"x": AsArrow()}))
+    assert len(str(refused.value)) < 600
+
+
+def test_one_unregistered_type_of_several_widths_is_one():
+    narrow, wide = of_type(pa.array([1], "int32")), of_type(pa.array([2]))
+    for wish, expected in (Cast("float32"), [1, 2]), (Categories([1, 2]), [0, 1]):
+        (batch,) = Loader([narrow, wide], columns={"x": wish}, physical=True, batch_size=2)
+        assert np.asarray(batch["x"]).tolist() == expected
+    floats = of_type(pa.array([0.5], "float32"))
+    (batch,) = Loader([wide, floats], dtype="float32", physical=True, batch_size=2)
+    assert np.asarray(batch["x"]).tolist() == [2, 0.5]
+    other = of_type(pa.array([1], "int32"), text="n")
+    with pytest.raises(TypeError, match="extension<tests.own> of int32 .*extension<tests.own> of"):
+        list(Loader([other, wide], dtype="float32", physical=True))
+
+
+def test_a_loop_of_an_encoder_takes_the_storage_as_the_encoder_does():
+    plain = pa.table({"x": [1, 2]})
+    encoder = Loader(of_type(pa.array([1, 2])), physical=True).encoder()
+    (batch,) = Loader(plain, encoder=encoder)
+    assert np.asarray(batch["x"]).tolist() == np.asarray(encoder(plain)["x"]).tolist() == [1, 2]

@@ -381,8 +381,11 @@ def _of_kind(word: Any, kind: Any) -> Any:
         raise TypeError("pyarrow takes True for 1 where the type is a float")
     if isinstance(word, float) and types.is_decimal(kind):
         return Decimal(word)
-    if isinstance(word, Decimal) and types.is_floating(kind):
-        number = import_module("pyarrow").scalar(float(word), kind).as_py()
+    if isinstance(word, (Decimal, int)) and types.is_floating(kind):
+        # pyarrow takes no integers above 2**53, of which some are floats, and rounds to float16.
+        number = float(import_module("pyarrow").scalar(float(word), kind).as_py())
+        if number != word and isinstance(word, int):
+            raise ValueError(f"no {kind} is equal to {word}")
         return number if number == word else word
     return word
 

@@ -2,6 +2,7 @@
 columns that it and a `Mix` have are those of these.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -102,9 +103,10 @@ def shown_schema_of(empty: Any) -> Any:
     polars are none of the types that Arrow has.
     """
     schemas = list(map(_shown_schema_of, _parts_of(empty)))
-    kinds = {}
+    counts, kinds = [Counter(of.names) for of in schemas], {}
     for own in schemas[0]:
-        known = [of.field(own.name) for of in schemas if of.names.count(own.name) == 1]
+        pairs = zip(schemas, counts, strict=True)
+        known = [of.field(own.name) for of, named in pairs if named[own.name] == 1]
         kind = merged_of(known)[0] if known else None
         # Widths of texts and lists say nothing of the tensors.
         is_coded = import_module("pyarrow").types.is_dictionary(own.type)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from .. import _core, _frameworks
-from .._arrow_types import meaning_of
+from .._arrow_types import extension_of, meaning_of
 from .._frameworks import Framework
 from ..typing import Dtype, Nulls
 from .categories import coder_of, is_uuid
@@ -309,7 +309,11 @@ def as_trained(stream: Any, schema: Any, query: Query, way: str) -> Any:
         else:
             parts = ("the encoder", own), ("the source", read.field(at))
             dtype, pair = query.dtype_of(name), [part for _, part in parts]
-            if (kind := type_of_all(pair, dtype)) is None:
+            kind = type_of_all(pair, dtype)
+            if kind is None and extension_of(pair[1]) is None:
+                # As the encoder does, for what an unregistered type is stored as.
+                kind = type_of_all([own.remove_metadata(), pair[1]], dtype)
+            if kind is None:
                 one, other = map(meaning_of, pair)
                 cast = retyped(name, one, other, way)
                 none = f"make it {told_apart(*pair)[0]} first, to which pyarrow has no cast"

@@ -7,6 +7,7 @@ Between files and tables, or formats of files, the first and last rows are compa
 
 import hashlib
 import pickle
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -89,7 +90,8 @@ def of_rows(
 def _picked(table: Any, names: Sequence[str]) -> list[dict[str, Any]]:
     """The rows, with those of these columns that the table has."""
     found = import_module("pyarrow").table(reached(table, names, lambda name: True))
-    known = [name for name in names if found.schema.names.count(name) == 1]
+    counts = Counter(found.schema.names)
+    known = [name for name in names if counts[name] == 1]
     rows: list[dict[str, Any]] = found.select(known).to_pylist()
     return rows
 

@@ -33,10 +33,10 @@ class Ahead(Iterator[Any]):
         # The thread borrows it for each batch: it may refer to what holds these batches.
         self._work = work
         arguments = batches, weakref.ref(work), self._queue, self._stop
+        self._process = os.getpid()
         # No daemon: the interpreter waits for it, and it looks whether the interpreter is ending.
         self._thread = threading.Thread(target=_make, args=arguments, name="arrow_dlpack.Loader")
         self._thread.start()
-        self._process = os.getpid()
 
     def __next__(self) -> Any:
         if self._process != os.getpid():
@@ -69,8 +69,10 @@ class Ahead(Iterator[Any]):
         self._end(1)
 
     def __del__(self) -> None:
-        # The thread that drops it may hold a lock that the thread waits for.
-        self.leave()
+        # The thread that drops it may hold a lock that the thread waits for. Ctrl-C, or a system
+        # without more threads, may have ended `__init__`.
+        if getattr(self, "_thread", None) is not None and self._thread.ident is not None:
+            self.leave()
 
     def _end(self, seconds: float | None) -> None:
         self._stop.set()

@@ -343,8 +343,17 @@ def type_of_all(fields: Sequence[Any], dtype: Any) -> Any:
     kind, _ = merged_of(fields)
     if kind is not None or dtype is None:
         return kind
-    wished = [_with_numbers(meaning_of(own), dtype) for own in fields]
-    return None if any(one is None for one in wished) else _merged_types(wished)[0]
+    wished = [_with_numbers(own.type, dtype) for own in fields]
+    is_one = None not in wished and _merged_types(_identities(fields, dtype))[0] is not None
+    return _merged_types(wished)[0] if is_one else None
+
+
+def _identities(fields: Sequence[Any], dtype: Any = None) -> list[Any]:
+    """What extension types are beside their storage, and numbers as this dtype."""
+    kinds = [meaning_of(own, has_storage=False) for own in fields]
+    if dtype is None:
+        return kinds
+    return [_with_numbers(kind, dtype) or kind for kind in kinds]
 
 
 def unseen() -> Any:
@@ -383,9 +392,10 @@ def differing(fields: Sequence[Any], dtype: Any = None) -> tuple[int, int]:
 
     dtype: what numbers become, None for those that stay.
     """
-    kinds = [meaning_of(own) for own in fields]
+    types = [own.type for own in fields]
     if dtype is not None:
-        kinds = [_with_numbers(kind, dtype) or kind for kind in kinds]
+        types = [_with_numbers(kind, dtype) or kind for kind in types]
+    kinds = types if _merged_types(types)[0] is None else _identities(fields, dtype)
     _, at = _merged_types(kinds)
     return next((one for one in range(at) if merged(kinds[one], kinds[at]) is None), 0), at
 
@@ -403,30 +413,36 @@ def told_apart(one: Any, other: Any) -> tuple[str, str]:
     """
     kinds = [alike(own.type) for own in (one, other)]
     if str(kinds[0]) != str(kinds[1]):
-        return str(one.type), str(other.type)
+        return _named(one), _named(other)
     storages = list(map(stored, kinds))
     if not storages[0].equals(storages[1]):
         return f"{one.type} of {storages[0]}", f"{other.type} of {storages[1]}"
     return _shown(one), _shown(other)
 
 
+def _named(field: Any) -> str:
+    """The type, of an extension type with its name."""
+    extension = extension_of(field)
+    if extension is None or isinstance(field.type, import_module("pyarrow").ExtensionType):
+        return str(field.type)
+    return f"extension<{extension[0]}> of {field.type}"
+
+
 def _shown(field: Any) -> str:
     """The type, of an extension type with its metadata, which are shortened."""
     if (extension := extension_of(field)) is None:
         return str(meaning_of(field))
-    name, text = extension
-    is_registered = isinstance(field.type, import_module("pyarrow").ExtensionType)
-    kind = str(field.type) if is_registered else f"extension<{name}> of {field.type}"
-    return f"{kind} with {text if len(text) <= 100 else text[:100] + '...'}"
+    text = extension[1] if len(extension[1]) <= 100 else f"{extension[1][:100]}..."
+    return f"{_named(field)} with {text}" if text else _named(field)
 
 
 def merged_of(fields: Sequence[Any]) -> tuple[Any, int]:
     """The type of all values; None, and the first field that does not go with one before."""
-    kinds, meanings = [own.type for own in fields], [meaning_of(own) for own in fields]
+    kinds, identities = [own.type for own in fields], _identities(fields)
     whole, at = _merged_types(kinds)
-    if whole is None or meanings == kinds:
+    if whole is None or identities == kinds:
         return whole, at
-    told, at = _merged_types(meanings)
+    told, at = _merged_types(identities)
     return (whole, 0) if told is not None else (None, at)
 
 
@@ -473,7 +489,7 @@ APART = "a Loader for each of them reads both"
 
 
 def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
-    pa, wish, ways = import_module("pyarrow"), query.wishes.get(name), []
+    wish, ways = query.wishes.get(name), []
     is_arrow = isinstance(wish, AsArrow)  # no dtype reaches it
     if anew(name, one, other) is None and not is_arrow and _of_numbers(one, other) is not None:
         told = 'Cast("float64")'
@@ -485,13 +501,19 @@ def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
         else:
             ways.append(f'columns={{"{name}": {told}}} or dtype="float64" converts both')
     by_type = retyped(name, one, other, way)
-    is_extension = any(isinstance(kind, pa.BaseExtensionType) for kind in (one, other))
+    is_extension = any(map(_has_extension, (one, other)))
     # pyarrow casts extension types to what they are stored as, which is another thing.
     if not ways and (by_type is None or (is_extension and not is_arrow)):
         ways.append(APART)
         if name not in query.labels and query.where is None:
             ways.append("columns= leaves it out")
     return ", or ".join([*ways, *([] if by_type is None else [by_type])])
+
+
+def _has_extension(kind: Any) -> bool:
+    inner = (kind.field(at).type for at in range(kind.num_fields))
+    is_extension = isinstance(kind, import_module("pyarrow").BaseExtensionType)
+    return is_extension or any(map(_has_extension, inner))
 
 
 def retyped(name: str, one: Any, other: Any, way: str) -> str | None:
