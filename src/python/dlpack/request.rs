@@ -138,9 +138,12 @@ pub(in crate::python) fn refuse_other_device(
     device: DLDevice,
 ) -> PyResult<()> {
     match wanted {
-        Some(wanted) if !same_device(wanted, device) => Err(PyBufferError::new_err(format!(
-            "cannot export to {wanted}: the memory is on {device}"
-        ))),
+        Some(wanted) if !same_device(wanted, device) => {
+            let way_out = if wanted.is_cpu() { ": copy it to the CPU first" } else { "" };
+            Err(PyBufferError::new_err(format!(
+                "cannot export to {wanted}: the memory is on {device}{way_out}"
+            )))
+        }
         _ => Ok(()),
     }
 }

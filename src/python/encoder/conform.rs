@@ -357,7 +357,9 @@ fn way_out(from: &DataType, to: &DataType) -> String {
         _ if item_of(from).is_some() && item_of(to).is_none() => {
             ": pass its items, in lists of one level less"
         }
-        _ if item_of(to).is_some() && item_of(from).is_none() => ": pass lists",
+        _ if item_of(to).is_some() && item_of(from).is_none() => {
+            ": pass lists, or a tensor with that axis"
+        }
         _ => ": cast it first, if that is meant",
     };
     way_out.to_owned()
