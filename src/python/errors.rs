@@ -582,8 +582,8 @@ fn of_types(hint: Hint) -> String {
              these, as pa.string_view() from pa.string()"
         }
         Hint::CodesAlone => {
-            "of the codes and their dictionary pyarrow.DictionaryArray.from_arrays(pyarrow.array(from_dlpack(x, \
-             mask=mask)), pyarrow.array(x.dictionary)) makes one, with mask=None where none is null"
+            "of the codes and their dictionary pyarrow.DictionaryArray.from_arrays(pyarrow.array(from_dlpack(x)), \
+             pyarrow.array(x.dictionary)) makes one; from_dlpack(x, mask=mask) keeps its nulls"
         }
         _ => {
             "ask by type= for one of the same elements and the same shape after the first axis, or cast and reshape \
