@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from functools import partial
 
 import numpy as np
 import pandas
@@ -118,16 +119,15 @@ def test_a_state_is_of_one_extension_type(nested):
             list(loader)
 
 
+def of_type(values, name="tests.own", text="m"):
+    metadata = {"ARROW:extension:name": name, "ARROW:extension:metadata": text}
+    return pa.table([values], pa.schema([pa.field("x", values.type, metadata=metadata)]))
+
+
 def unregistered(table, name="tests.period"):
     """What a process reads that has not registered the extension type of the column."""
-    kind = table["x"].type
-    metadata = {
-        "ARROW:extension:name": name,
-        "ARROW:extension:metadata": kind.__arrow_ext_serialize__().decode(),
-    }
-    field = pa.field("x", kind.storage_type, metadata=metadata)
-    storage = table["x"].combine_chunks().storage
-    return pa.table([storage], pa.schema([field]))
+    column = table["x"].combine_chunks()
+    return of_type(column.storage, name, column.type.__arrow_ext_serialize__().decode())
 
 
 def in_lists(table):
@@ -185,10 +185,7 @@ def test_unregistered_types_are_not_their_numbers():
 
 
 def test_metadata_of_one_meaning_in_other_texts_is_one_type():
-    def table(text):
-        metadata = {"ARROW:extension:name": "tests.own", "ARROW:extension:metadata": text}
-        return pa.table([[1]], pa.schema([pa.field("x", pa.int64(), metadata=metadata)]))
-
+    table = partial(of_type, pa.array([1]), "tests.own")
     tables = [table('{"a":1, "b":2}'), table('{"b": 2, "a": 1}')]
     (batch,) = Loader(tables, physical=True, batch_size=2)
     assert batch["x"].tolist() == [1, 1]
@@ -240,11 +237,6 @@ def test_nulls_beside_an_unregistered_type_are_of_it(tmp_path, kind, make):
             found = pa.field(batch["x"])
             found = found.type.value_field if pa.types.is_list(found.type) else found
             assert found.metadata[b"ARROW:extension:name"] == b"tests.period"
-
-
-def of_type(values, name="tests.own", text="m"):
-    metadata = {"ARROW:extension:name": name, "ARROW:extension:metadata": text}
-    return pa.table([values], pa.schema([pa.field("x", values.type, metadata=metadata)]))
 
 
 def opaque(name):

@@ -78,12 +78,12 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
             ) from error
         except TypeError as error:
             one_of_each = {type(word): word for word in found[name].distinct()}
-            kinds, ways = [own for _, own in fields[name]], []
+            own_fields, ways = [own for _, own in fields[name]], []
             # A word that is a text would stand for a binary too.
             if not {str, bytes} <= one_of_each.keys():
                 shown = ", ".join(f"{word!r}, ..." for word in one_of_each.values())
                 ways.append(f"Categories([{shown}]) says their order")
-            one, other = (kinds[at].type for at in differing(kinds))
+            one, other = (own_fields[at].type for at in differing(own_fields))
             if (told := retyped(name, one, other, source.way)) is not None:
                 ways.append(told)
             raise TypeError(
@@ -384,9 +384,10 @@ def _of_kind(word: Any, kind: Any) -> Any:
     if isinstance(word, (Decimal, int)) and types.is_floating(kind):
         # pyarrow takes no integers above 2**53, of which some are floats, and rounds to float16.
         number = float(import_module("pyarrow").scalar(float(word), kind).as_py())
-        if number != word and isinstance(word, int):
+        if number == word:
+            return number
+        if isinstance(word, int):
             raise ValueError(f"no {kind} is equal to {word}")
-        return number if number == word else word
     return word
 
 
