@@ -157,10 +157,7 @@ impl PreparedInto<'_> {
     /// Writes the values. If that fails, the memory is written in part.
     pub(crate) fn run(self) -> Result<(), Error> {
         let Self { values, place, order } = self;
-        place.fill(|out| match order {
-            Some(Order::ColumnMajor) => values.write_columns_to(out),
-            _ => values.write_to(out),
-        })
+        place.fill(|out| values.write_to(order, out))
     }
 }
 
@@ -190,7 +187,7 @@ pub fn to_vec<'a, T: ElementOrBool, F>(
     let planned = plan(source.into_source(), options, T::DTYPE, None)?;
     let shape = layout::extents(&planned.shape())?;
     let count = layout::element_count(&planned.shape())?;
-    let values = Fresh::vector(count, |out| planned.write_to(out))?;
+    let values = Fresh::vector(count, |out| planned.write_to(None, out))?;
     Ok((T::from_stored(values), shape))
 }
 

@@ -8,7 +8,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::FieldRef;
 
 use super::column::{Axes, Column};
-use super::options::{ExportOptions, NullPolicy};
+use super::options::{ExportOptions, NullPolicy, Order};
 use super::source::{IntoSource, Source, check_columns, check_type, empty};
 use super::{
     cells::CellArray,
@@ -245,32 +245,26 @@ impl Kind {
         }
     }
 
-    /// Writes the values to memory as large as they are: a matrix in the order that was asked for, all others row-major.
-    pub(super) fn write_to(self, mut out: Unwritten<'_>) -> Result<(), Error> {
-        match self {
-            Self::Column(column) if column.is_row_major() => column.write_to(out),
-            Self::Matrix(matrix) => matrix.write_to(out),
-            Self::DenseLists(lists) if !lists.is_padded() => {
-                Self::Column(lists.into_column()?.into()).write_to(out)
-            }
-            // Rows whose axes are permuted, or which are padded first.
-            other => {
-                other.run()?.0.append_to(&mut out)?;
-                out.finish();
-                Ok(())
-            }
-        }
-    }
-
-    /// As [`Self::write_to`], column-major.
-    pub(super) fn write_columns_to(self, mut out: Unwritten<'_>) -> Result<(), Error> {
+    /// Writes the values to memory as large as they are: a table's matrix in the order that was asked for, all others in
+    /// that of the memory, by default row-major.
+    pub(super) fn write_to(
+        self,
+        order: Option<Order>,
+        mut out: Unwritten<'_>,
+    ) -> Result<(), Error> {
+        let is_row_major = order != Some(Order::ColumnMajor);
         match self {
             Self::Matrix(matrix) => matrix.write_to(out),
-            // Rows that are lists or tensors.
+            Self::Column(column) if is_row_major && column.is_row_major() => column.write_to(out),
+            Self::DenseLists(lists) if is_row_major && !lists.is_padded() => {
+                Self::Column(lists.into_column()?.into()).write_to(order, out)
+            }
+            // Rows whose axes are permuted, or which are padded first, and columns of rows.
             other => {
                 let (values, _) = other.run()?;
                 let axes: Vec<usize> = (0..values.ndim()).rev().collect();
-                values.transposed(&axes).append_to(&mut out)?;
+                let values = if is_row_major { values } else { values.transposed(&axes) };
+                values.append_to(&mut out)?;
                 out.finish();
                 Ok(())
             }
