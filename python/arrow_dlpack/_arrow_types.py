@@ -114,7 +114,31 @@ def meaning_of(field: Any, *, has_storage: bool = True) -> Any:
 
 def is_one_meaning(one: Any, other: Any) -> bool:
     """Whether fields have one type."""
-    return bool(one.type.equals(other.type) and meaning_of(one).equals(meaning_of(other)))
+    is_one = is_one_type(one.type, other.type)
+    return bool(is_one and meaning_of(one).equals(meaning_of(other)))
+
+
+def is_one_type(one: Any, other: Any) -> bool:
+    """Whether types are equal, dictionaries of extension types too: to pyarrow 26 all of these are,
+    of codes of any widths, which would be read as those of another one.
+    """
+    return bool(one.equals(other) and _dictionaries(one) == _dictionaries(other))
+
+
+def _dictionaries(kind: Any) -> list[Any]:
+    """What each dictionary in a type is of, in their order."""
+    if import_module("pyarrow").types.is_dictionary(kind):
+        return [kind.index_type, kind.value_type, *_dictionaries(kind.value_type)]
+    inner = (kind.field(at).type for at in range(kind.num_fields))
+    return [one for own in inner for one in _dictionaries(own)]
+
+
+def is_one_schema(one: Any, other: Any) -> bool:
+    """Whether schemas have equal names and types, as `is_one_type` has it."""
+    if not one.equals(other):
+        return False
+    plain, pairs = import_module("pyarrow").DataType, zip(one.types, other.types, strict=True)
+    return all(type(kind) is plain or is_one_type(kind, theirs) for kind, theirs in pairs)
 
 
 def _canonical(text: str) -> str:

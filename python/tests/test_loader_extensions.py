@@ -98,14 +98,18 @@ def test_booleans_beside_an_extension_type_of_numbers_are_not_scanned():
         Loader(parts, columns={"x": Categories.scan()}).encoder()
 
 
-@pytest.mark.parametrize("nested", [False, True])
-def test_a_state_is_of_one_extension_type(nested):
-    tables = [pa.table({"x": pa.array(own)}) for own in PERIODS]
-    if nested:
-        tables = [
-            pa.table({"x": pa.StructArray.from_arrays([own["x"].chunk(0)], ["p"])})
-            for own in tables
-        ]
+def in_structs(table):
+    return pa.table({"x": pa.StructArray.from_arrays([table["x"].combine_chunks()], ["p"])})
+
+
+def categorical(table):
+    """As pandas has it, whose frames are Arrow data of their own making."""
+    return table.to_pandas().astype("category")
+
+
+@pytest.mark.parametrize("make", [lambda table: table, in_structs, categorical])
+def test_a_state_is_of_one_extension_type(make):
+    tables = [make(pa.table({"x": pa.array(own)})) for own in PERIODS]
     options = {"columns": {"x": AsArrow()}, "batch_size": 2}
     saved = Loader(tables[0], **options)
     next(iter(saved))
@@ -138,9 +142,9 @@ def in_lists(table):
     return pa.table({"x": made})
 
 
-def in_a_dictionary(table):
+def in_a_dictionary(table, codes="int8"):
     column = table["x"].combine_chunks()
-    codes = pa.array(range(len(column)), "int8")
+    codes = pa.array(range(len(column)), codes)
     return pa.table({"x": pa.DictionaryArray.from_arrays(codes, column)})
 
 
@@ -261,6 +265,47 @@ def test_dictionaries_of_types_of_arrow_are_told_apart(tmp_path, kind, pair, mak
     source = KINDS[kind](tmp_path, list(map(make, pair)))
     with pytest.raises(TypeError, match='column "x" is '):
         list(Loader(source, columns={"x": AsArrow()}))
+
+
+@pytest.mark.parametrize("kind", ["list", "mix", "stream"])
+@pytest.mark.parametrize("codes", list(itertools.permutations(["int8", "int16", "uint8"], 2)))
+@pytest.mark.parametrize("make", [lambda table: table, in_lists, in_structs])
+@pytest.mark.parametrize("values", [pandas.period_range("1970", periods=9), opaque("a")], ids=type)
+def test_codes_of_an_extension_type_are_read_as_wide_as_they_are(
+    tmp_path, kind, codes, make, values
+):
+    """To pyarrow dictionaries of extension types are one type, of codes of any width."""
+    table = pa.table({"x": pa.array(values)})
+    tables = [make(in_a_dictionary(table, one)) for one in codes]
+    source = KINDS[kind](tmp_path, tables)
+    made = [pa.array(batch["x"]) for batch in Loader(source, columns={"x": AsArrow()})]
+
+    def stored(value):
+        if isinstance(value, (dict, list)):
+            (value,) = value.values() if isinstance(value, dict) else value
+        return getattr(value, "ordinal", value)
+
+    found = [stored(row) for batch in made for row in batch.to_pylist()]
+    expected = [stored(row) for own in tables for row in own["x"].to_pylist()]
+    if kind == "mix":  # which takes rows by turns
+        found, expected = sorted(found), sorted(expected)
+    assert found == expected
+
+
+@pytest.mark.parametrize("wish", [Categories.scan(), AsArrow()], ids=type)
+def test_an_encoder_refuses_what_it_does_not_tell_from_others(wish):
+    frame = pandas.DataFrame({"x": pandas.Categorical(PERIODS[0])})
+    with pytest.raises(TypeError, match='column "x" is dictionary.*period') as refused:
+        Loader(frame, columns={"x": wish}).encoder()
+    ways = re.findall(r"(?:frame|table)\S*\(.*?\)(?= has|$)", str(refused.value))
+    assert len(ways) == 2
+    for way in ways:
+        made = eval(way, {"frame": frame, "table": pa.table(frame)})
+        source = made if isinstance(made, pandas.DataFrame) else pa.table({"x": made})
+        encoder = Loader(source, columns={"x": wish}).encoder()
+        assert len(encoder(source)["x"]) == 3
+        with pytest.raises(TypeError, match='"freq": "D".*"freq": "M"'):
+            encoder(pandas.DataFrame({"x": PERIODS[1]}))
 
 
 def test_name_and_metadata_are_compared_each():

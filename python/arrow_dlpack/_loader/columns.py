@@ -74,7 +74,10 @@ class Dense:
 
 @dataclass(frozen=True)
 class AsArrow:
-    """The rows of the batch as an Arrow array, for what no tensor can hold: texts, images."""
+    """The rows of the batch as an Arrow array, for what no tensor can hold: texts, images.
+
+    Values of a dictionary that are of an extension type, as pandas.cut makes it, are as stored.
+    """
 
     def _form(self) -> "Form":
         return ("arrow",)

@@ -244,6 +244,9 @@ def trained(source: Source, options: LoaderOptions) -> Encoder:
     No row is read for the types.
     """
     schema = _read_schema(source, options)
+    for field in schema:
+        if isinstance(options.wanted.wishes.get(field.name), (AsArrow, Categories)):
+            _check_values(field)
     own = LoaderOptions(**keywords_of(options))
     known = {}
     for name, wish in options.wanted.categories.items():
@@ -265,6 +268,21 @@ def _read_schema(source: Source, options: LoaderOptions) -> Any:
         if what.columns is None:
             stream = reached(stream, what.labels, keeps_others=True)
         return reader_of(stream).schema
+
+
+def _check_values(field: Any) -> None:
+    """Refuses dictionaries of an extension type that Arrow has not: of a request arrow-rs has no
+    place for what tells its type from others of one storage.
+    """
+    pa, name, kind = import_module("pyarrow"), field.name, field.type
+    if not pa.types.is_dictionary(kind) or extension_of(pa.field(name, kind.value_type)) is None:
+        return
+    of_pandas = f'frame.astype({{"{name}": frame["{name}"].cat.categories.dtype}})'
+    raise TypeError(
+        f'column "{name}" is {kind}, and in a request dictionaries of one extension type are not '
+        f"told from those of another: {of_pandas} has its values, and so has "
+        f'table["{name}"].combine_chunks().dictionary_decode()'
+    )
 
 
 def _of_requests(query: Query) -> Query:

@@ -62,10 +62,7 @@ def of_rows(
     take: returns the rows at some positions, in tables that follow each other.
     schema: that of all of them, None for that of the first one.
     """
-    try:
-        pa = import_module("pyarrow")
-    except ImportError:
-        return {"rows": rows}
+    pa = import_module("pyarrow")
     last = max(rows - 1, 0)
     steps = sorted({last * step // (_ROWS - 1) for step in range(_ROWS)}) if rows else []
     first, final = range(min(rows, _ROWS)), range(max(rows - _ROWS, 0), rows)

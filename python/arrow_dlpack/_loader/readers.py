@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from .. import _core
-from .._arrow_types import has_offsets, is_list, is_list_view, with_inner
+from .._arrow_types import has_offsets, is_list, is_list_view, is_one_type, with_inner
 from .._frames import (
     class_of,
     explained,
@@ -307,7 +307,7 @@ def has_nulls(kind: Any) -> bool:
 def cast(column: Any, kind: Any) -> Any:
     """The column as another type that has all of its values."""
     pa = import_module("pyarrow")
-    if column.type.equals(kind):
+    if is_one_type(column.type, kind):
         return column
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([cast(chunk, kind) for chunk in column.chunks], kind)
@@ -330,11 +330,15 @@ def _cast_within(column: Any, kind: Any) -> Any:
     """
     pa = import_module("pyarrow")
     if pa.types.is_dictionary(kind):
-        if pa.types.is_dictionary(column.type):
+        is_extension = isinstance(kind.value_type, pa.BaseExtensionType)
+        if pa.types.is_dictionary(column.type) and not is_extension:
             return column.cast(kind)
-        codes = cast(column, kind.value_type).dictionary_encode()
+        codes = column
+        if not pa.types.is_dictionary(column.type):
+            codes = cast(column, kind.value_type).dictionary_encode()
+        words = cast(codes.dictionary, kind.value_type)
         indices = codes.indices.cast(kind.index_type)
-        return pa.DictionaryArray.from_arrays(indices, codes.dictionary, ordered=kind.ordered)
+        return pa.DictionaryArray.from_arrays(indices, words, ordered=kind.ordered)
     if pa.types.is_run_end_encoded(kind):
         values = cast(column, kind.value_type)
         return import_module("pyarrow.compute").run_end_encode(values, kind.run_end_type)
@@ -387,11 +391,17 @@ def made_anew(name: str) -> str:
 
 
 def _is_encoded(kind: Any, other: Any) -> bool:
-    """Whether plain values become a dictionary, in structs and lists of one kind too."""
-    types = import_module("pyarrow").types
+    """Whether values become a dictionary that pyarrow does not make of them, in structs and lists
+    of one kind too.
+    """
+    pa = import_module("pyarrow")
+    types = pa.types
+    if types.is_dictionary(other) and types.is_dictionary(kind):
+        # Of extension types pyarrow casts no codes.
+        return isinstance(other.value_type, pa.BaseExtensionType)
     if types.is_dictionary(other):
         # pyarrow encodes no views.
-        return not types.is_dictionary(kind) and without_view(other.value_type) == other.value_type
+        return bool(without_view(other.value_type) == other.value_type)
     if kind.id != other.id:
         return False
     if types.is_struct(kind):

@@ -21,6 +21,8 @@ from .._arrow_types import (
     is_list,
     is_list_view,
     is_one_meaning,
+    is_one_schema,
+    is_one_type,
     is_text,
     items_of,
     meaning_of,
@@ -631,7 +633,7 @@ def _fills(kind: Any, wish: Wish | None) -> list[str]:
 def merged(one: Any, other: Any) -> Any:
     """The type of the values of both, None if there is none that has them all unchanged."""
     types = import_module("pyarrow").types
-    if one.equals(other) or types.is_null(other):
+    if is_one_type(one, other) or types.is_null(other):
         return one
     if types.is_null(one):
         return other
@@ -909,7 +911,7 @@ def fitted(batch: Any, schema: Any, query: Query = ALL) -> Any:
 
     query: of which the schema is, and whose wishes convert what has no type of all parts.
     """
-    if batch.schema.equals(schema):
+    if is_one_schema(batch.schema, schema):
         return batch
     if not schema.names:
         return batch.select([])  # which has its rows
@@ -1104,9 +1106,7 @@ def of_stream(schema: Any) -> Any:
     wide = []
     for own in schema:
         kind = _unsorted(own.type)
-        # Of extension types pyarrow casts no codes.
-        is_cast = not isinstance(decoded_type(kind), pa.BaseExtensionType)
-        if pa.types.is_dictionary(kind) and is_cast and kind.index_type.bit_width < 32:
+        if pa.types.is_dictionary(kind) and kind.index_type.bit_width < 32:
             kind = pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
         wide.append(own.with_type(kind).with_nullable(True))
     return pa.schema(wide, schema.metadata)

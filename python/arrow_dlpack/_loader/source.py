@@ -259,7 +259,12 @@ class Opened(Source):
         if self.once or self._rows is None:
             return {}
         data = readable_for(self._open(None), query.columns)
-        return of_rows(self._rows, lambda at: [_core._take(data, at)], query)
+        try:
+            # What Rust gives back has no extension types within dictionaries.
+            data = reader_of(data)
+        except ImportError:
+            return {"rows": self._rows}
+        return of_rows(self._rows, lambda at: [_core._take(data, at)], query, data.schema)
 
 
 def named_in(query: Query) -> Callable[[Any, str], bool] | None:
