@@ -782,6 +782,15 @@ def test_tensors_of_another_shape_are_refused_with_both_shapes():
         assert encoder({"x": x.transpose(0, 2, 1)})["x"].shape == (2, 3, 2)
 
 
+@pytest.mark.parametrize("size", [2, 4])
+def test_rows_of_another_length_are_told_that_of_training(size):
+    kind = pa.list_(pa.float32(), 3)
+    encoder = Loader(pa.table({"x": pa.array([[1, 2, 3]], kind)}), framework="numpy").encoder()
+    for rows in pa.array([[0] * size], pa.list_(pa.float32(), size)), np.zeros((1, size), "f4"):
+        with pytest.raises(TypeError, match='"x": it is .*: pass rows of 3 items, as those of tra'):
+            encoder({"x": rows})
+
+
 def test_a_float_for_a_decimal_is_refused_with_what_reads_decimals():
     table = pa.table({"x": pa.array([Decimal("1.5")])})
     encoder = Encoder(columns={"x": Cast("float64")}, framework="numpy").fit(table)

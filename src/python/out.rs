@@ -60,9 +60,10 @@ impl<'py> Out<'py> {
         if let Err(error) = unlocked(py, nbytes, || prepared.run()) {
             let error = refuse(error);
             // The error itself matters more than its note.
-            let _added = error
-                .value(py)
-                .call_method1(intern!(py, "add_note"), ("some of out was written before",));
+            let _added = error.value(py).call_method1(
+                intern!(py, "add_note"),
+                ("some of out may have been written before",),
+            );
             return Err(error);
         }
         Ok(self.object)

@@ -339,6 +339,9 @@ fn is_cast_to_times(from: &DataType, to: &DataType) -> bool {
 
 fn way_out(from: &DataType, to: &DataType) -> String {
     let way_out = match (from, to) {
+        (DataType::FixedSizeList(_, own), DataType::FixedSizeList(_, size)) if own != size => {
+            return format!(": pass rows of {size} items, as those of training");
+        }
         _ if from.is_floating() && to.is_floating() => {
             ", whose values it would be rounded to: cast it first, if that is meant"
         }
@@ -351,7 +354,7 @@ fn way_out(from: &DataType, to: &DataType) -> String {
         _ if to.is_temporal() && !is_cast_to_times(from, to) => {
             return format!(": pass {}", times_of(to));
         }
-        (DataType::FixedSizeList(_, own), DataType::FixedSizeList(_, size)) if own == size => {
+        (DataType::FixedSizeList(..), DataType::FixedSizeList(..)) => {
             ": transpose or reshape it first, if that is meant"
         }
         _ if item_of(from).is_some() && item_of(to).is_none() => {
