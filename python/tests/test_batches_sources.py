@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import Array, Mix, _core, iter_batches
+from arrow_dlpack import Array, Cast, Categories, Loader, Mix, _core, iter_batches
 from arrow_dlpack.torch import BatchDataset
 from torch.utils.data import DataLoader
 
@@ -151,6 +151,25 @@ def test_batches_of_one_chunk_are_the_memory_of_polars():
     frame = pl.DataFrame({"x": np.arange(10.0)})
     first = next(iter_batches(frame, batch_size=4))["x"]
     assert np.from_dlpack(first).ctypes.data == frame["x"].to_numpy().ctypes.data
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"columns": {"w": Categories(["w0", "w1"])}},
+        {"columns": ["i"], "filter": pc.field("w") > 0},
+        {"columns": ["i"], "transform": lambda batch: batch["none"]},
+        {"columns": {"i": Cast("int8")}},
+    ],
+    ids=["words", "filter", "transform", "cast"],
+)
+def test_an_error_that_is_kept_gives_duckdb_its_connection_back(options):
+    connection = duckdb.connect()
+    query = "select i, 'w' || (i % 3) as w from range(100000) as t(i)"
+    with pytest.raises(Exception, match=r"w2|no kernel|none|128") as kept:
+        list(Loader(connection.sql(query), batch_size=2, **options))
+    assert kept.value.__traceback__ is not None
+    assert connection.sql("select 1").fetchall() == [(1,)]
 
 
 def test_closing_gives_duckdb_its_connection_back():

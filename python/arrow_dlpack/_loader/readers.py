@@ -36,7 +36,12 @@ class Made:
         return self
 
     def __next__(self) -> Any:
-        return next(self._batches)
+        try:
+            return next(self._batches)
+        except BaseException:
+            # The traceback has this object: it is not to keep the source.
+            self._batches = iter(())
+            raise
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         of = import_module("pyarrow").RecordBatchReader.from_batches
