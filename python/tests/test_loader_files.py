@@ -1585,3 +1585,55 @@ def test_names_of_table_formats_elsewhere_are_no_table(tmp_path):
     # A file that a user of Iceberg names elsewhere.
     with pytest.raises(ValueError, match="is the metadata of a table of Iceberg.*load_table"):
         Loader(tmp_path / "_old/metadata/v1.metadata.json", columns=["x"])
+
+
+@pytest.mark.parametrize(
+    ("form", "of"),
+    [
+        (form, of)
+        for form in ("arrow", "arrows", "csv")
+        for of in ("path", "folder", "dataset", "mix")
+        if (form, of) != ("arrows", "dataset")  # of which pyarrow has none
+    ],
+)
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_a_file_that_is_written_anew_while_an_epoch_reads_it_is_told(
+    form, of, is_renamed, tmp_path
+):
+    path, new = tmp_path / f"x.{form}", tmp_path.parent / f"{tmp_path.name}.new"
+    rows = np.arange(2_000_000) + 10**7
+
+    def write(values, path):
+        table = pa.table({"x": values})
+        if form == "csv":
+            return pa.csv.write_csv(table, path)
+        make = pa.ipc.new_file if form == "arrow" else pa.ipc.new_stream
+        with make(str(path), table.schema) as file:
+            file.write_table(table, max_chunksize=10_000)
+
+    def values(batches):
+        return np.concatenate([batch["x"] for batch in batches])
+
+    kinds = {
+        "path": lambda: path,
+        "folder": lambda: tmp_path,
+        "dataset": lambda: ds.dataset(path, format="csv" if form == "csv" else "ipc"),
+        "mix": lambda: Mix([(path, 1)]),
+    }
+    write(rows, path)
+    loader = Loader(kinds[of](), batch_size=1000, framework="numpy")
+    epoch = iter(loader)
+    next(epoch)
+    write(rows[::-1], new if is_renamed else path)
+    if is_renamed:  # what is open is the old file
+        new.replace(path)
+        try:
+            np.testing.assert_array_equal(values(epoch), rows[1000:])
+        except OSError as error:
+            assert "was replaced" in str(error)  # noqa: PT017
+    else:
+        with pytest.raises(
+            OSError, match=rf"x\.{form} was replaced .*: the next one reads it anew"
+        ):
+            list(epoch)
+    np.testing.assert_array_equal(values(loader), rows[::-1])

@@ -31,6 +31,7 @@ from .paths import (
     GZIP,
     NEXT,
     beginning,
+    is_rewritten,
     is_told,
     naming,
     of_gzip,
@@ -232,25 +233,34 @@ class Dataset(Source):
             options |= {} if where is None else {"filter": where}
             data = read.scanner(columns=wanted, **options)
             if hasattr(data, "to_reader"):
-                data = without_views(self._reader(data, where))
+                data = without_views(self._reader(data, where, fragments))
         else:
             names = None if wanted is None else list(dict.fromkeys([*wanted, *named()]))
-            data = self._reader(read.scanner(columns=names, **options), where)
+            data = self._reader(read.scanner(columns=names, **options), where, fragments)
             data = _filters.filtered(data, where, wanted, seen)
         return reached(data, columns, query.may_lack)
 
-    def _reader(self, scanner: Any, where: Any) -> Any:
+    def _reader(self, scanner: Any, where: Any, fragments: Sequence[Any] | None) -> Any:
+        """fragments: those of the scan, None for all."""
         if not is_of_pyarrow(self._dataset):
             return scanner.to_reader()
-        kept = self._kept()
+        kept, form = self._kept(), getattr(self._unfiltered, "format", None)
+        # Of Parquet the footer tells; to stamp others costs less than to open them.
+        is_parquet = getattr(form, "default_extname", None) == "parquet"
+        begun = {} if is_parquet else stamps_of(fragments or self._listed())
 
         def look(fragment: Any) -> None:
             paths = [getattr(fragment, "path", "")]
             places = _local_paths(paths, getattr(fragment, "filesystem", None))
             self._check_kept(place for place in places if place in kept)
+            for place in places:
+                if is_rewritten(place, begun.get(place)):
+                    raise OSError(of_replaced(place, NEXT))
 
         # The types of files that were named hold all that is in them: their schema is empty here.
-        return _finite.checked(scanner, self._dataset.schema, where, look if kept else None)
+        return _finite.checked(
+            scanner, self._dataset.schema, where, look if kept or begun else None
+        )
 
     def _part(self, fragments: Sequence[Any] | None, schema: Any) -> Any:
         """The dataset of these fragments; texts are of types that pyarrow's kernels take."""

@@ -5,12 +5,13 @@ from importlib import import_module
 from typing import Any
 
 from .identity import of_files, of_types, stamps_of
-from .known import is_local_system
+from .known import is_local_system, local_path
 from .paths import (
     FEATHER,
     IPC_FILE,
     NEXT,
     is_ipc,
+    is_rewritten,
     named,
     of_key,
     of_no_bytes,
@@ -43,12 +44,14 @@ class IpcFile:
 
     def open(self) -> Made:
         """All of its batches."""
+        place = local_path(self.path, self.filesystem)
+        begun = None if place is None else stamp_of(place)
         with named(self.path):
             reader = self._reader(self.filesystem.open_input_file(self.path))
         known = reader.schema.names
         self.keys = {name: key for name, key in self._keys.items() if name not in known}
         schema = with_keys(reader.schema, self.keys)
-        return Made(schema, self._batches(reader, schema))
+        return Made(schema, self._batches(reader, schema, place, begun))
 
     def rows(self) -> int:
         """Of a file of this machine, whose values are read for it only if they are compressed."""
@@ -88,10 +91,13 @@ class IpcFile:
                 "reads the next one, and a list of these tables is a source"
             )
 
-    def _batches(self, reader: Any, schema: Any) -> Iterator[Any]:
+    def _batches(self, reader: Any, schema: Any, place: Any, begun: Any) -> Iterator[Any]:
+        """place, begun: of a local file its path, and its stamp before it was opened."""
         pa = import_module("pyarrow")
         with named(self.path):
             for batch in reader:
+                if begun is not None and is_rewritten(place, begun):
+                    raise OSError(of_replaced(self.path, NEXT))
                 columns = batch.columns
                 keys = [self.keys[name] for name in schema.names[len(columns) :]]
                 columns += [pa.repeat(key, len(batch)) for key in keys]

@@ -431,6 +431,17 @@ def stamp_of(path: str) -> tuple[int, ...] | None:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
+def is_rewritten(path: str, begun: tuple[int, ...] | None) -> bool:
+    """Whether a local file has other contents than when it was stamped so: one that another file
+    took the place of is read to its end.
+    """
+    found = stamp_of(path)
+    if found is None or begun is None:
+        return False
+    (size, changed, _, place), (*were, _, their_place) = found, begun
+    return place == their_place and [size, changed] != were
+
+
 def format_of(files: Sequence[str], system: Any) -> Any:
     """pyarrow's format of all of these files, by the ends of names, or how the first one begins."""
     found: dict[str, str] = {}
