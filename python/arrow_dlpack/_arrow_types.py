@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -95,7 +96,8 @@ def meaning_of(field: Any, *, has_storage: bool = True) -> Any:
         return kind  # that of most columns
     if (extension := extension_of(field)) is not None:
         storage = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
-        return pa.opaque(storage if has_storage else pa.null(), *map(_canonical, extension))
+        name, text = map(_canonical, extension)
+        return pa.opaque(storage if has_storage else pa.null(), f"extension {name}", text)
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         values = meaning_of(pa.field("", kind.value_type), has_storage=has_storage)
         return values if isinstance(values, pa.BaseExtensionType) else kind
@@ -110,6 +112,27 @@ def meaning_of(field: Any, *, has_storage: bool = True) -> Any:
         return kind
     pairs = zip(fields, meanings, strict=True)
     return with_inner(kind, [own.with_type(meaning) for own, meaning in pairs])
+
+
+def name_of(field: Any) -> str:
+    """pyarrow's name of the type of a field, with what tells its extension types from others."""
+    return name_of_type(meaning_of(field))
+
+
+def name_of_type(kind: Any) -> str:
+    """pyarrow's name of a type that `meaning_of` made."""
+    return _OPAQUE.sub(_named, str(kind))
+
+
+#: What `meaning_of` makes of an extension type, as pyarrow names it.
+_OPAQUE = re.compile(
+    r"extension<arrow\.opaque\[storage_type=(.*?), type_name=extension (.*?), vendor_name=(.*?)\]>"
+)
+
+
+def _named(opaque: "re.Match[str]") -> str:
+    storage, name, metadata = opaque.groups()
+    return f"extension<{name}> of {storage}" + (f" with {metadata}" if metadata else "")
 
 
 def is_one_meaning(one: Any, other: Any) -> bool:

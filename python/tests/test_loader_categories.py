@@ -551,3 +551,13 @@ def test_how_runs_get_codes_is_told_and_works(words, where, beside):
     (batch,) = Loader(source(decoded), **options)
     kept = 2 + (beside != "nothing")
     assert np.asarray(batch["x"]).tolist().count(0) == kept
+
+
+@pytest.mark.parametrize("make", [int, np.int64, np.uint64])
+def test_whole_words_of_floats_are_compared_exactly(make):
+    """NumPy compares its integers with floats as floats."""
+    table = pa.table({"x": [2.0**60, 2.0**53]})
+    (batch,) = Loader(table, columns={"x": Categories([make(2**60)], unknown=-1)}, batch_size=2)
+    assert batch["x"].tolist() == [0, -1]
+    with pytest.raises(ValueError, match="9007199254740993"):
+        list(Loader(table, columns={"x": Categories([make(2**53 + 1)], unknown=-1)}))

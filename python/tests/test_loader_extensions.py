@@ -42,7 +42,7 @@ def test_extension_types_of_one_name_are_told_apart_by_their_storage():
         pa.table({"x": Named(kind).wrap_array(pa.array([1], kind))})
         for kind in (pa.int8(), pa.int16())
     ]
-    told = r"Named.* of int8 in .* and .*Named.* of int16 in"
+    told = r"named> of int8 in .* and .*named> of int16 in"
     with pytest.raises(TypeError, match=told):
         list(Loader(parts, columns={"x": AsArrow()}))
 
@@ -60,7 +60,11 @@ def test_extension_types_of_one_name_are_told_apart_by_their_metadata(tmp_path, 
     source, wish = KINDS[kind](tmp_path, tables), {"x": AsArrow()}
     each = "a Loader for each of them reads both, or columns= leaves it out"
     match = 'column "x" is {} with .*"{}".* in .* and {} with .*"{}".* in .*: '.format(
-        *(part for of in told for part in (re.escape(str(tables[0]["x"].type)), of))
+        *(
+            part
+            for of in told
+            for part in (f"extension<{tables[0]['x'].type.extension_name}>.*", of)
+        )
     )
     for columns in wish, None:
         with pytest.raises(TypeError, match=f"{match}{each}$"):
@@ -102,12 +106,19 @@ def in_structs(table):
     return pa.table({"x": pa.StructArray.from_arrays([table["x"].combine_chunks()], ["p"])})
 
 
+def in_maps(table):
+    column = table["x"].combine_chunks()
+    offsets = pa.array(range(len(column) + 1), "int32")
+    keys = pa.array(["k"] * len(column))
+    return pa.table({"x": pa.MapArray.from_arrays(offsets, keys, column)})
+
+
 def categorical(table):
     """As pandas has it, whose frames are Arrow data of their own making."""
     return table.to_pandas().astype("category")
 
 
-@pytest.mark.parametrize("make", [lambda table: table, in_structs, categorical])
+@pytest.mark.parametrize("make", [lambda table: table, in_structs, in_maps, categorical])
 def test_a_state_is_of_one_extension_type(make):
     tables = [make(pa.table({"x": pa.array(own)})) for own in PERIODS]
     options = {"columns": {"x": AsArrow()}, "batch_size": 2}
@@ -233,11 +244,16 @@ def test_a_loop_of_an_encoder_tells_unregistered_types_apart():
 @pytest.mark.parametrize("make", [lambda table: table, in_lists], ids=["column", "in lists"])
 def test_nulls_beside_an_unregistered_type_are_of_it(tmp_path, kind, make):
     """Where the first part has nulls alone, its metadata does not say what the numbers are."""
-    period = make(unregistered(pa.table({"x": pa.array(PERIODS[0])})))
-    nulls = make(pa.table({"x": pa.nulls(3)}))
-    for tables in [nulls, period], [period, nulls]:
+    table = pa.table({"x": pa.array(PERIODS[0])})
+    period, nulls = make(unregistered(table)), make(pa.table({"x": pa.nulls(3)}))
+    narrow = make(of_type(pa.array([1], "int32"), "tests.period", '{"freq": "M"}'))
+    # A stream has one width.
+    more = [] if kind == "stream" else [[nulls, narrow, period], [period, nulls, narrow]]
+    for tables in [nulls, period], [period, nulls], *more:
         source = KINDS[kind](tmp_path, tables)
-        for batch in Loader(source, columns={"x": AsArrow()}, batch_size=3):
+        batches = list(Loader(source, columns={"x": AsArrow()}, batch_size=3))
+        assert sum(len(batch["x"]) for batch in batches) == sum(map(len, tables))
+        for batch in batches:
             found = pa.field(batch["x"])
             found = found.type.value_field if pa.types.is_list(found.type) else found
             assert found.metadata[b"ARROW:extension:name"] == b"tests.period"
@@ -262,9 +278,26 @@ def tensors(*shape):
 )
 @pytest.mark.parametrize("make", [lambda table: table, in_a_dictionary, in_lists])
 def test_dictionaries_of_types_of_arrow_are_told_apart(tmp_path, kind, pair, make):
-    source = KINDS[kind](tmp_path, list(map(make, pair)))
-    with pytest.raises(TypeError, match='column "x" is '):
+    source, wish = KINDS[kind](tmp_path, list(map(make, pair))), {"x": AsArrow()}
+    told = [re.escape(str(table["x"].type)) for table in pair]
+    apart = 'leave "x" out' if kind == "stream" else "a Loader for each of them"
+    with pytest.raises(
+        TypeError, match=f'"x" is .*{told[0]}.* in .*{told[1]}.* in .*: '
+    ) as refused:
+        list(Loader(source, columns=wish))
+    assert apart in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("make", [in_lists, in_structs, in_maps])
+def test_extension_types_within_others_are_told_by_their_metadata(tmp_path, kind, make):
+    months, days = (make(pa.table({"x": pa.array(own)})) for own in PERIODS)
+    source = KINDS[kind](tmp_path, [months, days])
+    told = r'pandas.period> of int64 with {"freq": "%s"}.* in .*'
+    with pytest.raises(TypeError, match=told % "M" + told % "D") as refused:
         list(Loader(source, columns={"x": AsArrow()}))
+    # pyarrow casts no extension type to another one.
+    assert "cast" not in str(refused.value)
 
 
 @pytest.mark.parametrize("kind", ["list", "mix", "stream"])
@@ -314,7 +347,7 @@ def test_name_and_metadata_are_compared_each():
     with pytest.raises(TypeError, match=r"extension<a> of int64 with b c .*extension<a b> of"):
         list(Loader(tables, physical=True))
     long = [of_type(values, text=f'{{"crs": "{"x" * 4000}{last}"}}') for last in "yz"]
-    with pytest.raises(TypeError) as refused:
+    with pytest.raises(TypeError, match='"x" is list<item: extension<tests.own> of') as refused:
         list(Loader(list(map(in_lists, long)), columns={"x": AsArrow()}))
     assert len(str(refused.value)) < 600
 
@@ -328,7 +361,7 @@ def test_one_unregistered_type_of_several_widths_is_one():
     (batch,) = Loader([wide, floats], dtype="float32", physical=True, batch_size=2)
     assert np.asarray(batch["x"]).tolist() == [2, 0.5]
     other = of_type(pa.array([1], "int32"), text="n")
-    with pytest.raises(TypeError, match="extension<tests.own> of int32 .*extension<tests.own> of"):
+    with pytest.raises(TypeError, match="own> of int32 with n in .*own> of int64 with m in"):
         list(Loader([other, wide], dtype="float32", physical=True))
 
 
@@ -337,3 +370,9 @@ def test_a_loop_of_an_encoder_takes_the_storage_as_the_encoder_does():
     encoder = Loader(of_type(pa.array([1, 2])), physical=True).encoder()
     (batch,) = Loader(plain, encoder=encoder)
     assert np.asarray(batch["x"]).tolist() == np.asarray(encoder(plain)["x"]).tolist() == [1, 2]
+    lists, wish = in_lists(of_type(pa.array([1, 2]))), {"x": AsArrow()}
+    encoder = Loader(lists, columns=wish).encoder()
+    plain = pa.table({"x": [[3], [4]]})
+    (batch,) = Loader(plain, encoder=encoder)
+    for made in batch["x"], encoder(plain)["x"]:
+        assert pa.array(made).to_pylist() == [[3], [4]]

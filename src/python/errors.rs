@@ -578,8 +578,8 @@ fn decoded(column: Option<&str>) -> String {
 fn of_types(hint: Hint) -> String {
     let words = match hint {
         Hint::TypeOfRows => {
-            "type= is that of the rows, such as pa.list_ of the items' type, or a text or binary type; views are cast from \
-             these, as pa.string_view() from pa.string()"
+            "type= is that of the rows, such as pa.list_ of the items' type, or a text or binary type; views of texts and \
+             binaries are cast from these, and pyarrow.array(x.to_pylist(), type) makes list views"
         }
         Hint::CodesAlone => {
             "of the codes and their dictionary pyarrow.DictionaryArray.from_arrays(pyarrow.array(from_dlpack(x)), \

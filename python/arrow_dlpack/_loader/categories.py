@@ -7,6 +7,7 @@ from decimal import Decimal
 from importlib import import_module
 from itertools import chain, count
 from math import isinf, nan
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -381,7 +382,9 @@ def _of_kind(word: Any, kind: Any) -> Any:
         raise TypeError("pyarrow takes True for 1 where the type is a float")
     if isinstance(word, float) and types.is_decimal(kind):
         return Decimal(word)
-    if isinstance(word, (Decimal, int)) and types.is_floating(kind):
+    if isinstance(word, (Decimal, Integral)) and types.is_floating(kind):
+        if isinstance(word, Integral):
+            word = int(word)  # NumPy compares its own with floats as floats
         # pyarrow takes no integers above 2**53, of which some are floats, and rounds to float16.
         number = float(import_module("pyarrow").scalar(float(word), kind).as_py())
         if number == word:

@@ -9,14 +9,14 @@ from typing import Any, Literal
 from uuid import UUID
 
 from .. import _core, _frameworks
-from .._arrow_types import extension_of, meaning_of
+from .._arrow_types import extension_of, meaning_of, name_of
 from .._frameworks import Framework
 from ..typing import Dtype, Nulls
 from .categories import coder_of, is_uuid
 from .columns import AsArrow, Cast, Categories, Columns, Form, Wish, fills_nulls, flag
 from .options import ENCODED, LoaderOptions
 from .readers import Made, reached, reader_of, request_of
-from .schema import Part, Query, check_lacking, differ, fitted, retyped, told_apart, type_of_all
+from .schema import Part, Query, check_lacking, differ, fitted, retyped, type_of_all
 from .source import Source
 from .written import read, written
 
@@ -328,13 +328,13 @@ def as_trained(stream: Any, schema: Any, query: Query, way: str) -> Any:
             parts = ("the encoder", own), ("the source", read.field(at))
             dtype, pair = query.dtype_of(name), [part for _, part in parts]
             kind = type_of_all(pair, dtype)
-            if kind is None and extension_of(pair[1]) is None:
+            if kind is None and meaning_of(pair[1]).equals(pair[1].type):
                 # As the encoder does, for what an unregistered type is stored as.
-                kind = type_of_all([own.remove_metadata(), pair[1]], dtype)
+                kind = type_of_all(pair, dtype, is_stored=True)
             if kind is None:
                 one, other = map(meaning_of, pair)
                 cast = retyped(name, one, other, way)
-                none = f"make it {told_apart(*pair)[0]} first, to which pyarrow has no cast"
+                none = f"make it {name_of(pair[0])} first, to which pyarrow has no cast"
                 raise TypeError(f"{differ(name, parts, dtype)}: {cast or none}")
             fields.append(read.field(at).with_type(kind))
     whole = pa.schema(fields, read.metadata)

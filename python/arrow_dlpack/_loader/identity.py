@@ -15,7 +15,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from .._arrow_types import meaning_of
+from .._arrow_types import meaning_of, name_of_type
 from . import filters as _filters
 from .known import is_local_system, local_path
 from .parallel import side_by_side
@@ -399,14 +399,14 @@ def of_footers(footers: Iterable[Any]) -> dict[str, Any]:
 
 
 #: Families of types of which libraries have others for the same values.
-_FAMILIES = ("timestamp", "time", "date", "duration", "decimal", "map", "fixed_size_binary")
+_FAMILIES = ("timestamp", "time", "date", "duration", "decimal", "fixed_size_binary")
 
 
 def _type_name(field: Any, is_physical: bool) -> str:
     types, kind = import_module("pyarrow").types, alike(meaning_of(field))
     family = next((name for name in _FAMILIES if getattr(types, f"is_{name}")(kind)), None)
     if family is None or (is_physical and types.is_temporal(kind)):
-        return str(kind)  # the numbers are of this unit
+        return name_of_type(kind)  # the numbers are of this unit
     if family == "timestamp" and kind.tz is not None:
         return "timestamp with a zone"
     return "large_binary" if family == "fixed_size_binary" else family

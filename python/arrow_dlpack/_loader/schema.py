@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._arrow_types import (
-    extension_of,
     has_offsets,
     is_binary,
     is_list,
@@ -26,6 +25,7 @@ from .._arrow_types import (
     is_text,
     items_of,
     meaning_of,
+    name_of,
     with_inner,
 )
 from ..typing import Dtype
@@ -337,16 +337,20 @@ def check_scanned(name: str, parts: Sequence[tuple[str, Any]], way: str) -> None
         raise TypeError(f"{differ(name, pair)}, and to Python True is 1: {told or APART}")
 
 
-def type_of_all(fields: Sequence[Any], dtype: Any) -> Any:
+def type_of_all(fields: Sequence[Any], dtype: Any, *, is_stored: bool = False) -> Any:
     """The type of all values, or else that with this one in place of all numbers; or None.
 
     dtype: None for numbers that stay what they are.
+    is_stored: whether an unregistered type goes with what it is stored as.
     """
-    kind, _ = merged_of(fields)
+    types = [own.type for own in fields]
+    kind, _ = _merged_types(types) if is_stored else merged_of(fields)
     if kind is not None or dtype is None:
         return kind
-    wished = [_with_numbers(own.type, dtype) for own in fields]
-    is_one = None not in wished and _merged_types(_identities(fields, dtype))[0] is not None
+    wished = [_with_numbers(own, dtype) for own in types]
+    if None in wished:
+        return None
+    is_one = is_stored or _merged_types(_identities(fields, dtype))[0] is not None
     return _merged_types(wished)[0] if is_one else None
 
 
@@ -405,37 +409,8 @@ def differing(fields: Sequence[Any], dtype: Any = None) -> tuple[int, int]:
 def differ(name: str, parts: Sequence[tuple[str, Any]], dtype: Any = None) -> str:
     """What parts make of a column that has no type of all: pairs of a name and a field."""
     one, other = (parts[at] for at in differing([own for _, own in parts], dtype))
-    kind, theirs = told_apart(one[1], other[1])
+    kind, theirs = name_of(one[1]), name_of(other[1])
     return f'column "{name}" is {kind} in {one[0]} and {theirs} in {other[0]}'
-
-
-def told_apart(one: Any, other: Any) -> tuple[str, str]:
-    """The names of the types of two fields, of extension types of one name with what they are
-    stored as, or else with the metadata that tells them apart.
-    """
-    kinds = [alike(own.type) for own in (one, other)]
-    if str(kinds[0]) != str(kinds[1]):
-        return _named(one), _named(other)
-    storages = list(map(stored, kinds))
-    if not storages[0].equals(storages[1]):
-        return f"{one.type} of {storages[0]}", f"{other.type} of {storages[1]}"
-    return _shown(one), _shown(other)
-
-
-def _named(field: Any) -> str:
-    """The type, of an extension type with its name."""
-    extension = extension_of(field)
-    if extension is None or isinstance(field.type, import_module("pyarrow").ExtensionType):
-        return str(field.type)
-    return f"extension<{extension[0]}> of {field.type}"
-
-
-def _shown(field: Any) -> str:
-    """The type, of an extension type with its metadata, which are shortened."""
-    if (extension := extension_of(field)) is None:
-        return str(meaning_of(field))
-    text = extension[1] if len(extension[1]) <= 100 else f"{extension[1][:100]}..."
-    return f"{_named(field)} with {text}" if text else _named(field)
 
 
 def merged_of(fields: Sequence[Any]) -> tuple[Any, int]:
@@ -479,9 +454,14 @@ def _of_one_inner(kinds: Sequence[Any]) -> Sequence[Any]:
     whole = {name: _merged_types([own[name].type for own in inner])[0] for name in inner[0]}
     if None in whole.values():
         return kinds
+    # The metadata of what is null in one of them does not say what its values are.
+    says = {name: first_of([own[name] for own in inner]).metadata for name in inner[0]}
     filled = (
-        with_inner(kind, [own.with_type(whole[name]) for name, own in fields.items()])
-        for kind, fields in zip(nested, inner, strict=True)
+        with_inner(
+            kind,
+            [of.with_type(whole[name]).with_metadata(says[name]) for name, of in own.items()],
+        )
+        for kind, own in zip(nested, inner, strict=True)
     )
     return [kind if types.is_null(kind) else next(filled) for kind in kinds]
 
@@ -523,6 +503,8 @@ def retyped(name: str, one: Any, other: Any, way: str) -> str | None:
 
     way: how one of them gets the type of the other.
     """
+    if _has_extension(one) and _has_extension(other):
+        return None  # pyarrow casts no extension type to another one
     if (told := anew(name, one, other)) is not None:
         return told
     if _is_cast(one, other) or _is_cast(other, one):
@@ -1139,7 +1121,7 @@ def _check_conforms(
         fields = head.field(name), schema.field(name)
         one, other = map(meaning_of, fields)
         if not (one.equals(other) or is_one_encoding(one, other)):
-            kind, theirs = told_apart(*fields)
+            kind, theirs = map(name_of, fields)
             ways = [retyped(name, one, other, told.types) or f'leave "{name}" out']
             if told.merged and merged(one, other) is not None:
                 ways.append(told.merged)
