@@ -809,3 +809,39 @@ def test_a_daemon_thread_that_reads_ends_without_a_word():
         """
     )
     assert out == "[<class 'SystemExit'>] False ''\n"
+
+
+@pytest.mark.parametrize("read", ["loader", "loader.torch()"])
+@pytest.mark.parametrize("last", [1000, 900])
+def test_a_thread_that_reads_on_when_the_main_thread_has_ended_gets_all_rows(read, last):
+    """A script whose last line starts the training: Python waits for that thread."""
+    out = run(
+        f"""
+        import threading
+        import pyarrow as pa
+        from arrow_dlpack import Loader
+        started, ended = threading.Event(), threading.main_thread()
+        def check(batch):
+            if batch["x"][0] == {last}:
+                raise ValueError("this one fails")
+            return batch
+        def train():
+            loader = Loader(
+                pa.table({{"x": range(1000)}}), batch_size=10, transform=check, prefetch=2
+            )
+            for _ in range(2):
+                rows = 0
+                try:
+                    for batch in {read}:
+                        rows += len(batch["x"])
+                        started.set()
+                        while rows > 100 and ended.is_alive():
+                            pass
+                except ValueError as error:
+                    print(error, end=" ")
+                print(rows)
+        threading.Thread(target=train).start()
+        started.wait()
+        """
+    )
+    assert out == ("1000\n" * 2 if last == 1000 else "this one fails 900\n" * 2)

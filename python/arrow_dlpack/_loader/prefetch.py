@@ -8,11 +8,14 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from queue import Empty, Full, Queue
 from typing import Any
 
 from .._core import _BusyError
 
+#: Whether it is a batch, and that, or the error that ends them, None for their end.
+_Item = tuple[bool, Any]
 #: Seconds between looks at whether the other side is still there.
 _A_WHILE = 0.05
 
@@ -28,14 +31,19 @@ class Ahead(Iterator[Any]):
         stop: Callable[[], None],
     ) -> None:
         """`stop` ends the batch that is being made, once the source's current one is there."""
-        self._queue: Queue[tuple[bool, Any]] = Queue(most)
+        self._queue: Queue[_Item] = Queue(most)
         self._stop, self._stop_source = threading.Event(), stop
         # The thread borrows it for each batch: it may refer to what holds these batches.
         self._work = work
-        arguments = batches, weakref.ref(work), self._queue, self._stop
+        self._make = partial(_next, batches, weakref.ref(work))
+        #: What the thread made last and could not hand over.
+        self._left: list[_Item] = []
+        arguments = self._make, self._queue, self._stop, self._left
         self._process = os.getpid()
         # No daemon: the interpreter waits for it, and it looks whether the interpreter is ending.
-        self._thread = threading.Thread(target=_make, args=arguments, name="arrow_dlpack.Loader")
+        self._thread = threading.Thread(
+            target=_make_all, args=arguments, name="arrow_dlpack.Loader"
+        )
         self._thread.start()
 
     def __next__(self) -> Any:
@@ -47,12 +55,14 @@ class Ahead(Iterator[Any]):
         if threading.current_thread() is self._thread:
             raise _BusyError("a function cannot wait for its own batches")
         while not self._stop.is_set():
+            is_alive = self._thread.is_alive()
             try:
-                is_batch, made = self._queue.get(timeout=_A_WHILE)
+                is_batch, made = self._queue.get(timeout=_A_WHILE if is_alive else 0)
             except Empty:
-                if self._thread.is_alive() or not self._queue.empty():
+                if is_alive:
                     continue
-                break
+                # The main thread has ended, and the interpreter waits for this one.
+                is_batch, made = self._left.pop() if self._left else self._make()
             if is_batch:
                 return made
             self._stop.set()
@@ -86,29 +96,34 @@ class Ahead(Iterator[Any]):
         self._thread.join(seconds)
 
 
-def _make(
-    batches: Iterator[Any],
-    held: "weakref.ref[Callable[[Any], Any]]",
-    queue: "Queue[tuple[bool, Any]]",
-    stop: threading.Event,
-) -> None:
-    """Makes batches until there are no more, or they are closed or let go of."""
-    end: BaseException | None = None
+def _next(batches: Iterator[Any], held: "weakref.ref[Callable[[Any], Any]]") -> _Item:
+    """The next batch; the end where there are no more, or they are let go of."""
     try:
-        for batch in batches:
-            work = held()
-            if work is None:
-                return
-            made = work(batch)
-            del work, batch
-            if not _put(queue, stop, (True, made)):
-                return
+        batch, work = next(batches, None), held()
+        if batch is None or work is None:
+            return False, None
+        return True, work(batch)
     except BaseException as error:
-        end = error
-    _put(queue, stop, (False, end))
+        return False, error
 
 
-def _put(queue: "Queue[tuple[bool, Any]]", stop: threading.Event, item: tuple[bool, Any]) -> bool:
+def _make_all(
+    make: Callable[[], _Item], queue: "Queue[_Item]", stop: threading.Event, left: list[_Item]
+) -> None:
+    """Makes batches until there are no more, or they are closed, or the main thread ends: others
+    may still read them, or none.
+    """
+    is_batch = True
+    while is_batch:
+        item = make()
+        is_batch = item[0]
+        if not _put(queue, stop, item):
+            left.append(item)
+            return
+        del item
+
+
+def _put(queue: "Queue[_Item]", stop: threading.Event, item: _Item) -> bool:
     while not stop.is_set() and threading.main_thread().is_alive():
         try:
             queue.put(item, timeout=_A_WHILE)
