@@ -68,7 +68,12 @@ MORE = [
     ["list, string, binary", "2-D values, 1-D lengths", "`pad=`", "copied"],
     ["table, record batch, struct: several columns", "2-D, one dtype for all", "", "copied"],
     ["the same with one column", "2-D, the same dtype", "", "as the column"],
-    ["the same, column by column", "a tensor a column", "`to_tensor_dict`", "as the column"],
+    [
+        "the same, column by column",
+        "a tensor a column",
+        "`to_tensor_dict`",
+        "as the column; lists are refused",
+    ],
 ]
 
 NUMBERS = [*INTS, "float16", "float32", "float64"]

@@ -827,7 +827,11 @@ def test_a_thread_that_reads_on_when_the_main_thread_has_ended_gets_all_rows(rea
             return batch
         def train():
             loader = Loader(
-                pa.table({{"x": range(1000)}}), batch_size=10, transform=check, prefetch=2
+                pa.table({{"x": range(1000)}}),
+                batch_size=10,
+                transform=check,
+                prefetch=2,
+                framework="numpy",
             )
             for _ in range(2):
                 rows = 0

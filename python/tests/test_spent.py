@@ -12,6 +12,7 @@ import adbc_driver_sqlite.dbapi as sqlite
 import duckdb
 import nanoarrow as na
 import numpy as np
+import pandas
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -511,3 +512,27 @@ def test_what_hands_out_the_stream_of_a_reader_is_spent_after_it():
     # Of a table each stream has all rows, and one without rows is not spent.
     for source in Handing(TABLE), Handing(NONE):
         assert [to_tensor(source).shape[0] for _ in range(2)] == [len(source._source)] * 2
+
+
+def chunks():
+    for at in range(0, 12, 2):
+        yield pa.table({"x": [at, at + 1]})
+
+
+@pytest.mark.parametrize("taken", [1, 2, 3])
+@pytest.mark.parametrize(
+    "make",
+    [
+        chunks,
+        lambda: map(pa.Table.combine_chunks, chunks()),
+        lambda: pandas.read_csv(io.StringIO("\n".join(["x", *map(str, range(12))])), chunksize=2),
+    ],
+    ids=["generator", "map", "pandas"],
+)
+def test_a_loop_that_is_closed_leaves_the_rest_of_an_iterator(make, taken):
+    source = make()
+    with iter_batches(source, batch_size=2) as batches:
+        for _ in range(taken):
+            next(batches)
+    rest = [batch["x"].tolist() for batch in Loader(source, batch_size=2)]
+    assert rest == [[at, at + 1] for at in range(2 * taken, 12, 2)]

@@ -411,7 +411,9 @@ class _Parts:
         """The others, of which none comes again."""
         while self._known:
             yield self._known.popleft()
-        yield from self._parts
+        # Not "yield from", which closes a generator of the user's with this one.
+        for part in self._parts:  # noqa: UP028
+            yield part
 
 
 def _begun(schema: Any, first: Any, parts: Iterator[Any]) -> tuple[Any, list[Any], dict[str, int]]:
