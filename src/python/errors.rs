@@ -579,7 +579,7 @@ fn of_types(hint: Hint) -> String {
     let words = match hint {
         Hint::TypeOfRows => {
             "type= is that of the rows, such as pa.list_ of the items' type, or a text or binary type; views of texts and \
-             binaries are cast from these, and pyarrow.array(x.to_pylist(), type) makes list views"
+             binaries are cast from these, and pyarrow.array(pyarrow.array(x).to_pylist(), type) makes list views of lists x"
         }
         Hint::CodesAlone => {
             "of the codes and their dictionary pyarrow.DictionaryArray.from_arrays(pyarrow.array(from_dlpack(x)), \
