@@ -244,10 +244,7 @@ class Dataset(Source):
         """fragments: those of the scan, None for all."""
         if not is_of_pyarrow(self._dataset):
             return scanner.to_reader()
-        kept, form = self._kept(), getattr(self._unfiltered, "format", None)
-        # Of Parquet the footer tells; to stamp others costs less than to open them.
-        is_parquet = getattr(form, "default_extname", None) == "parquet"
-        begun = {} if is_parquet else stamps_of(fragments or self._listed())
+        kept, begun = self._kept(), self._begun(fragments)
 
         def look(fragment: Any) -> None:
             paths = [getattr(fragment, "path", "")]
@@ -261,6 +258,14 @@ class Dataset(Source):
         return _finite.checked(
             scanner, self._dataset.schema, where, look if kept or begun else None
         )
+
+    def _begun(self, fragments: Sequence[Any] | None = None) -> dict[str, Any]:
+        """What tells the local files of a scan, None for all, from others later, but for Parquet,
+        of which the footers do.
+        """
+        form = getattr(self._unfiltered, "format", None)
+        is_parquet = getattr(form, "default_extname", None) == "parquet"
+        return {} if is_parquet else stamps_of(fragments or self._listed())
 
     def _part(self, fragments: Sequence[Any] | None, schema: Any) -> Any:
         """The dataset of these fragments; texts are of types that pyarrow's kernels take."""
@@ -346,9 +351,7 @@ class Dataset(Source):
         return Made(rest.schema, chain([] if pool is None else reader_of(pool), rest))
 
     def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
-        form = getattr(getattr(self._dataset, "format", None), "default_extname", None)
-        begun = self._stamped | ({} if form == "parquet" else stamps_of(self._listed()))
-        return partial(self._told_of, query, begun)
+        return partial(self._told_of, query, self._stamped | self._begun())
 
     def _told_of(self, query: Query, begun: Mapping[str, Any]) -> dict[str, Any]:
         parts = self._parts()

@@ -96,7 +96,7 @@ class IpcFile:
         pa = import_module("pyarrow")
         with named(self.path):
             for batch in reader:
-                if begun is not None and is_rewritten(place, begun):
+                if is_rewritten(place, begun):
                     raise OSError(of_replaced(self.path, NEXT))
                 columns = batch.columns
                 keys = [self.keys[name] for name in schema.names[len(columns) :]]

@@ -435,8 +435,7 @@ def is_rewritten(path: str, begun: tuple[int, ...] | None) -> bool:
     """Whether a local file has other contents than when it was stamped so: one that another file
     took the place of is read to its end.
     """
-    found = stamp_of(path)
-    if found is None or begun is None:
+    if begun is None or (found := stamp_of(path)) is None:
         return False
     (size, changed, _, place), (*were, _, their_place) = found, begun
     return place == their_place and [size, changed] != were
