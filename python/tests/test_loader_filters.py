@@ -1,5 +1,6 @@
 """A filter reads what it names: of parts that differ, of views, and of any kind of source."""
 
+import datetime
 import decimal
 import os
 import re
@@ -558,6 +559,71 @@ def test_a_filter_of_a_field_by_its_path_in_columns_says_how_it_is_named():
     twice = pa.table([table["x"], table["m"], table["m"]], ["x", "m", "m"])
     with pytest.raises(KeyError, match='filter= names column "m.s", and there is none among'):
         Loader(twice, columns=["x"], filter=pc.field("m.s") > 1)
+
+    frame = table.to_pandas()  # of which the names alone are known
+    with pytest.raises(KeyError, match=r"field\(\\'m\\', \\'s\\', \\'t\\'\)"):
+        Loader(frame, columns=["x"], filter=pc.field("m.s.t") > 1)
+
+
+SOURCES = {
+    "table": lambda table, path: table,
+    "frame": lambda table, path: table.to_pandas(),
+    "file": lambda table, path: path,
+    "dataset": lambda table, path: ds.dataset(path),
+    "mix": lambda table, path: Mix([(table, 1), (path, 1)]),
+    "batches": lambda table, path: iter(table.to_batches()),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_a_filter_of_a_field_that_a_struct_has_not_tells_its_fields(kind, tmp_path):
+    table = pa.table({"x": [1, 2], "m": [{"s": {"t": 1}}, {"s": {"t": 2}}]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    source = SOURCES[kind](table, tmp_path / "a.parquet")
+    told = 'filter=: no column "m.s.u": struct "m.s" has [\'t\']'
+    with pytest.raises(KeyError) as raised:
+        list(Loader(source, columns=["x"], filter=pc.field("m", "s", "u") > 1))
+    assert raised.value.args[0] == told
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_a_filter_of_times_with_and_without_a_zone_is_refused(kind, tmp_path):
+    naive = [datetime.datetime(2026, 1, day) for day in (1, 2, 3)]
+    zoned = [day.replace(tzinfo=datetime.UTC) for day in naive]
+    table = pa.table({"x": [1, 2, 3], "t": zoned, "n": naive, "m": [{"t": day} for day in zoned]})
+    # The types of others are known as the Loader is made.
+    read = list if kind in ("frame", "mix", "batches") else pytest.fail
+    pq.write_table(table, tmp_path / "a.parquet")
+    for where in (
+        pc.field("t") > naive[1],
+        pc.field("n") > zoned[1],
+        pc.field("n") < pc.field("t"),
+        (pc.field("x") > 1) & (pc.field("m", "t") > naive[1]),
+    ):
+        source = SOURCES[kind](table, tmp_path / "a.parquet")
+        with pytest.raises(TypeError, match="filter= compares times with a zone and times without"):
+            read(Loader(source, columns=["x"], filter=where))
+    for where in (
+        pc.field("t") > zoned[1],
+        pc.field("n") > naive[1],
+        pc.field("m", "t") > zoned[1],
+    ):
+        source = SOURCES[kind](table, tmp_path / "a.parquet")
+        assert set(rows_of(source, filter=where)) == {3}
+
+
+def test_a_filter_that_fails_names_no_column_of_another_error(tmp_path):
+    table = pa.table({"a": pa.array([1, 300], "int32"), "w": ["1", "z"]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    dataset = ds.dataset(tmp_path, schema=pa.schema({"a": pa.int8(), "w": pa.large_string()}))
+    for columns in ["a"], ["w", "a"]:
+        wishes = {name: AsArrow() for name in columns}
+        with pytest.raises(
+            ValueError, match="'z' as a scalar of type int64|column \"a\" is"
+        ) as raised:
+            list(Loader(dataset, columns=wishes, filter=pc.field("w").cast("int64") > 0))
+        told = str(raised.value)
+        assert ("scalar" in told) != ('column "a" is int32 there' in told)
 
 
 @pytest.mark.parametrize("kind", ["table", "parts", "file", "csv", "dataset", "mix"])

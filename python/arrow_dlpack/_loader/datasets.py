@@ -431,14 +431,14 @@ class Dataset(Source):
                     return own
                 # A store that fails says nothing of types.
                 is_of_types = isinstance(own, (NotImplementedError, ValueError))
-                column = self._unmade(query, end, fragment) if is_of_types else None
+                column = self._unmade(query, end, fragment, own) if is_of_types else None
                 # pyarrow says the same of a value that the schema does not hold.
                 is_of_filter = column is None and told is not error
                 return told if is_of_filter else _naming(fragment, own, error, column)
         return told
 
-    def _unmade(self, query: Query, end: float, fragment: Any) -> Any:
-        """The column of the schema, if one is read, that is not made of the file's own."""
+    def _unmade(self, query: Query, end: float, fragment: Any, error: Exception) -> Any:
+        """The column of the schema that is not made of the file's own, if the error is of one."""
         schema, theirs, where = self._dataset.schema, fragment.physical_schema, self._where(query)
         names = heads(query.columns, lambda: schema.names) or schema.names
         if where is not None and schema.names:
@@ -448,7 +448,8 @@ class Dataset(Source):
             if any(of.get_field_index(name) < 0 for of in (schema, theirs)):
                 continue
             is_other = not schema.field(name).type.equals(theirs.field(name).type)
-            if is_other and whole._failure(Query(columns=[name]), end, True, fragment):
+            failed = is_other and whole._failure(Query(columns=[name]), end, True, fragment)
+            if failed and _kind_of(failed[1]) == _kind_of(error):
                 return schema.field(name)
         return None
 
@@ -880,6 +881,11 @@ def _is_never_cast(one: Any, other: Any) -> bool:
         return True
     no_casts = pa.types.is_run_end_encoded, pa.types.is_union, has_list_views
     return has_coded_views(one) or any(tells(other) for tells in no_casts)
+
+
+def _kind_of(error: Exception) -> str:
+    """What an error of pyarrow's says but for the value, which may be that of another batch."""
+    return re.sub(r"'.*'|-?\d\S*", "", str(error), flags=re.DOTALL)
 
 
 def _noted(fragment: Any, error: Exception) -> Exception:

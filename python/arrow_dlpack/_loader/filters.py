@@ -360,7 +360,15 @@ def bind(where: Any, schema: Any) -> None:
 
 
 def of_values(error: Exception, where: Any, schema: Any) -> Exception:
-    """A better error for integers that pyarrow compares as a type that has not all of them."""
+    """A better error for what pyarrow tells of values only as it compares them: integers as a type
+    that has not all of them, and times with a zone beside times without one.
+    """
+    if "with timezone to timestamp without" in str(error):
+        return TypeError(
+            f"filter= compares times with a zone and times without one, in {where}: {error}; a "
+            "datetime with tzinfo=, as datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), is one "
+            "with a zone"
+        )
     found = re.search(r"Integer value -?\d+ not in range: -?\d+ to \d+", str(error))
     if found is None:
         return error
@@ -405,6 +413,11 @@ def _bind(where: Any, schema: Any) -> None:
             raise
         count = schema.names.count(name)
         if count == 1:  # of a field within the column
+            reference = str(error).partition(") in ")[0] + ")"
+            try:
+                path_of(".".join(re.findall(r"FieldRef\.Name\((.*?)\)", reference)), schema)
+            except KeyError as lacking:
+                raise KeyError(f"filter=: {lacking.args[0]}") from error
             raise
         several = f"{count} columns are called so: rename all but one"
         none = f"there is none among {schema.names}"
@@ -418,10 +431,12 @@ def _way_to_field(name: str, schema: Any) -> str:
         _, path = path_of(name, schema)
     except KeyError:
         return ""
-    names, level = [], schema
+    names, level, rest = list[str](), schema, name
     for at in path:
         names.append(level.field(at).name)
+        rest = rest.removeprefix(names[-1]).removeprefix(".")
         level = stored(level.field(at).type)
+    names += filter(None, rest.split("."))  # where the names of columns alone are known
     return f": a field in a struct is pyarrow.compute.field{tuple(names)}"
 
 
@@ -453,10 +468,21 @@ def check_names(where: Any, names: Sequence[str]) -> None:
 
 
 def check_kind(where: Any, schema: Any) -> None:
-    """An error for an expression that is neither true nor false."""
+    """An error for an expression that is neither true nor false, or compares no values."""
     pa, plain = import_module("pyarrow"), seen_of(schema)
     bind(where, plain)
-    none = import_module("pyarrow.dataset").dataset(pa.Table.from_batches([], plain))
+    make = import_module("pyarrow.dataset").dataset
+    none = make(pa.Table.from_batches([], plain))
     kind = none.scanner(columns={"holds": where}).projected_schema.field("holds").type
     if not pa.types.is_boolean(kind):
         raise TypeError(f"filter must be true or false of each row, and {where} is {kind}")
+    if not any(pa.types.is_timestamp(kind) or kind.num_fields for kind in plain.types):
+        return
+    own = pa.schema([plain.field(name) for name in named(where, plain)])
+    try:
+        nulls = pa.Table.from_arrays([pa.nulls(1, kind) for kind in own.types], schema=own)
+        make(nulls).scanner(columns=[], filter=where).to_table()
+    except (NotImplementedError, TypeError, ValueError) as error:
+        # It may take no nulls, and pyarrow makes none of some types.
+        if (told := of_values(error, where, own)) is not error:
+            raise told from error

@@ -568,7 +568,7 @@ def named_by(parts: Sequence[tuple[str, Any]], query: Query, way: str) -> list[s
     whole = _filters.seen_of(whole_of([schema for _, schema in parts], query))
     try:
         return _filters.named(query.where, whole)
-    except (NotImplementedError, TypeError, ValueError) as error:
+    except (KeyError, NotImplementedError, TypeError, ValueError) as error:
         for name in whole.names:
             fields = [(part, own.field(name)) for part, own in parts if own.names.count(name) == 1]
             is_one = merged_of([field for _, field in fields])[0] is not None
