@@ -38,6 +38,21 @@ def is_binary(kind: Any) -> bool:
     return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
 
 
+def has_matrices(kind: Any) -> bool:
+    """Whether lists of fixed size in lists of fixed size are in it, at any depth.
+
+    Where such an array is a slice pyarrow 26 takes and filters other rows, of other memory too: it
+    adds the offset of the inner lists twice. Only the engine takes rows of these.
+    """
+    pa = import_module("pyarrow")
+    if isinstance(kind, pa.BaseExtensionType):
+        return has_matrices(kind.storage_type)
+    is_fixed = pa.types.is_fixed_size_list
+    if is_fixed(kind) and is_fixed(kind.value_type):
+        return True
+    return any(has_matrices(kind.field(at).type) for at in range(kind.num_fields))
+
+
 def items_of(array: Any) -> Any:
     """What is in the lists of an array.
 

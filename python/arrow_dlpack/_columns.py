@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from ._arrow_types import is_list, items_of
+from . import _core
+from ._arrow_types import has_matrices, is_list, items_of
 from ._core import Array, Tensor, to_tensor
 from ._frames import listed, refuse_deep
 from ._frameworks import mapped, taker
@@ -41,7 +42,7 @@ def results(udf: "TensorUdf", columns: Sequence[Any], kind: str) -> Any:
     output = arrow_type(udf.output.dtype, udf.output.shape, kind)
     rows = pa.RecordBatch.from_arrays(arrays(udf, columns), udf.arguments)
     complete = complete_rows(rows) if udf.nulls == "propagate" else None
-    given = rows if complete is None else rows.filter(complete)
+    given = rows if complete is None else kept(rows, complete)
     # A batch without rows does not reach the function.
     step = max(min(udf.batch_rows or len(given), len(given)), 1)
     slices = [given.slice(start, step) for start in range(0, len(given), step)]
@@ -159,6 +160,13 @@ def complete_in(array: Any) -> Any:
     row = pa.binary(mask.size // len(array))
     masks = pa.Array.from_buffers(row, len(array), [None, pa.py_buffer(mask)])
     return pc.equal(masks, pa.scalar(b"\1" * row.byte_width, row))
+
+
+def kept(rows: Any, complete: Any) -> Any:
+    """The complete rows."""
+    if not any(map(has_matrices, rows.schema.types)):
+        return rows.filter(complete)
+    return pa.record_batch(_core._take(rows, pc.indices_nonzero(complete)))
 
 
 def put_back(results: Any, complete: Any) -> Any:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset as ds
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import AsArrow, Categories, Loader, Mix
@@ -724,3 +725,74 @@ def test_a_filter_sees_the_types_of_all_sources_of_a_mix(first, second):
         mix = Mix([(SCHEMAS[first](one), 1), (SCHEMAS[second](other), 1)])
         assert rows_of(mix, filter=pc.field("text").isin(["a"])) == [2]
         assert rows_of(mix, filter=pc.field("text").is_null()) == [0, 1]
+
+
+def matrices(rows, *extents):
+    """Each row has its number in all places."""
+    found = pa.array(np.repeat(np.arange(rows, dtype="int32"), np.prod(extents)))
+    for extent in reversed(extents):
+        found = pa.FixedSizeListArray.from_arrays(found, extent)
+    return found
+
+
+@pytest.mark.parametrize(
+    "kind", ["table", "parts", "batches", "mix", "path", "dataset", "ipc", "own", "union", "tables"]
+)
+@pytest.mark.parametrize("form", ["matrix", "cube", "in a struct", "extension"])
+def test_rows_of_lists_of_fixed_size_within_such_are_those_of_the_filter(kind, form, tmp_path):
+    """pyarrow 26 takes other rows of a slice, as its scans of large row groups make them."""
+    rows = 140_000  # more than a batch of its scans has
+    column = matrices(rows, *([1, 2, 1] if form == "cube" else [2, 1]))
+    if form == "extension":
+        column = pa.ExtensionArray.from_storage(pa.opaque(column.type, "m", "test"), column)
+    if form == "in a struct":
+        column = pa.StructArray.from_arrays([column], ["a"])
+    table = pa.table({"id": np.arange(rows), "m": column})
+    later = table.slice(139_000)
+    pq.write_table(table.slice(0, 0) if kind == "mix" else table, tmp_path / "a.parquet")
+    pa.feather.write_feather(table, tmp_path / "a.arrow", "uncompressed", chunksize=rows)
+    dataset = ds.dataset(tmp_path / "a.parquet")
+    source = {
+        "table": lambda: later,
+        "parts": lambda: [table.slice(0, 10), later],
+        "batches": lambda: iter(later.to_batches()),
+        "mix": lambda: Mix([(later, 1), (tmp_path / "a.parquet", 1)]),
+        "path": lambda: tmp_path / "a.parquet",
+        "dataset": lambda: dataset,
+        "ipc": lambda: tmp_path / "a.arrow",
+        "own": lambda: dataset.filter(pc.field("id") > 5),
+        "union": lambda: ds.dataset([dataset, ds.dataset(later)]),
+        "tables": lambda: ds.dataset(later),
+    }[kind]
+    name = "m.a" if form == "in a struct" else "m"
+    wishes = {"id": None, name: AsArrow() if form == "extension" else None}
+    always = {"batch_size": 4, "framework": "numpy"}
+    for least, some in (139_990, {}), (139_990, {"shuffle": 7, "seed": 1}), (10**6, {}):
+        options = always | some
+        where = (pc.field("id") >= least) & (pc.field("id") != 139_995)
+        found = []
+        for batch in Loader(source(), columns=wishes, filter=where, **options):
+            values = batch[name]
+            if form == "extension":
+                values = np.array(pa.array(values).storage.to_pylist())
+            assert (values.reshape(len(values), -1) == batch["id"][:, None]).all()
+            found += batch["id"].tolist()
+        kept = [at for at in range(least, rows) if at != 139_995]
+        assert sorted(set(found)) == kept
+        assert len(found) == len(kept) * (2 if kind == "union" else 1)
+
+
+def test_a_filter_of_such_lists_reads_no_row_group_that_it_leaves_out(tmp_path):
+    table = pa.table({"id": range(40), "key": [0] * 20 + [1] * 20, "m": matrices(40, 2, 3)})
+    pq.write_to_dataset(table, tmp_path, partition_cols=["key"], row_group_size=10)
+    dataset = ds.dataset(tmp_path, partitioning="hive")
+    (path,) = (path for path in dataset.files if "key=0" in path)
+    # Its footer is read, and no row.
+    with open(path, "r+b") as file:
+        file.write(b"\xff" * (pq.ParquetFile(path).metadata.row_group(1).total_byte_size + 100))
+    for where in pc.field("key") == 1, pc.field("id") >= 20:
+        options = {"columns": ["id", "m"], "batch_size": 20, "framework": "numpy"}
+        (batch,) = Loader(dataset, filter=where, **options)
+        assert (batch["m"].reshape(20, 6) == batch["id"][:, None]).all()
+    with pytest.raises((OSError, ValueError), match="key=0"):
+        list(Loader(dataset, columns=["id", "m"], filter=pc.field("id") >= 19))

@@ -648,3 +648,28 @@ def test_datafusion_takes_tensor_columns_of_parquet_files_by_a_cast(tmp_path):
         context.sql("SELECT total(x) FROM t").collect()
     found = context.sql("SELECT total(arrow_cast(x, 'FixedSizeList(2, Float32)')) AS y FROM t")
     assert found.to_pydict()["y"] == x.sum(axis=1).tolist()
+
+
+@pytest.mark.parametrize("kind", ["fixed_shape_tensor", "fixed_size_list"])
+def test_complete_rows_of_a_slice_of_matrices_are_those_that_were_given(kind):
+    """pyarrow 26 filters and takes other rows of such a slice."""
+
+    @tensor_udf([Input("x", shape=[2, 1]), Input("n")], Output(shape=[2, 1], kind=kind))
+    def same(x, n):
+        return x
+
+    rows = pa.array(np.repeat(np.arange(30, dtype="float32"), 2))
+    inner = pa.FixedSizeListArray.from_arrays(rows, 1)
+    numbers = pa.array([None if at % 7 == 3 else 1.0 for at in range(30)], pa.float32())
+    for matrices, start in (
+        (pa.FixedSizeListArray.from_arrays(inner, 2), 9),
+        (pa.FixedSizeListArray.from_arrays(inner.slice(8), 2), 0),
+        (pa.FixedSizeListArray.from_arrays(inner.slice(8), 2), 3),
+    ):
+        given = matrices.slice(start)
+        own = numbers.slice(0, len(given))
+        found = same(given, own)
+        pairs = zip(given.to_pylist(), own, strict=True)
+        wanted = [row if number.is_valid else None for row, number in pairs]
+        storage = getattr(found, "storage", found).to_pylist()
+        assert [row and np.reshape(row, (2, 1)).tolist() for row in storage] == wanted

@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from .. import _core
+from .._arrow_types import has_matrices
 from . import filters as _filters
 from . import finite as _finite
 from .identity import (
@@ -229,12 +230,15 @@ class Dataset(Source):
 
         if wanted == []:
             read, wanted = _for_rows(read, named if where is not None else list)
-        if where is None or not (seen or self._is_unpruned(dataset.schema, where)):
+        is_pruned = where is not None and not (seen or self._is_unpruned(dataset.schema, where))
+        has_other_rows = is_pruned and _has_matrices(dataset, wanted)
+        if where is None or (is_pruned and not has_other_rows):
             options |= {} if where is None else {"filter": where}
             data = read.scanner(columns=wanted, **options)
             if hasattr(data, "to_reader"):
                 data = without_views(self._reader(data, where, fragments))
         else:
+            read = _pruned(read, where) if is_pruned else read
             names = None if wanted is None else list(dict.fromkeys([*wanted, *named()]))
             data = self._reader(read.scanner(columns=names, **options), where, fragments)
             data = _filters.filtered(data, where, wanted, seen)
@@ -824,6 +828,26 @@ def _dataset_of_plain(dataset: Any, schema: Any) -> Any:
     if files and hasattr(files[0], "path"):
         return _dataset_of(files, schema)
     return pa.dataset(without_views(dataset.to_table()))
+
+
+def _has_matrices(dataset: Any, names: Sequence[str] | None) -> bool:
+    """Whether some of these columns, None for all, are such that pyarrow's scan filters wrongly."""
+    if not is_of_pyarrow(dataset):
+        return False
+    read = (own for own in dataset.schema if names is None or own.name in names)
+    return any(has_matrices(own.type) for own in read)
+
+
+def _pruned(dataset: Any, where: Any) -> Any:
+    """The dataset, if it is of files, less those and row groups of which the filter has no row."""
+    if not _is_of_files(dataset):
+        return dataset
+    found = list(dataset.get_fragments(where))
+    if are_parquet(found):
+        some = (fragment.subset(filter=where, schema=dataset.schema) for fragment in found)
+        found = [fragment for fragment in some if fragment.row_groups]
+    make = import_module("pyarrow.dataset").FileSystemDataset
+    return make(found, dataset.schema, dataset.format, dataset.filesystem)
 
 
 def _local_paths(paths: Iterable[str], system: Any) -> list[str]:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from .. import _core
+from .._arrow_types import has_matrices
 from .readers import (
     Made,
     decoded,
@@ -150,7 +151,7 @@ def filtered(
     open after the end, or the interpreter from ending.
     """
     pa, acero = import_module("pyarrow"), import_module("pyarrow.acero")
-    # Views within extension types stay, and only the engine takes rows of these: slower.
+    # Views within extension types stay, and the engine takes rows of these: slower.
     batches = without_views(reader_of(data))
     schema = batches.schema
     sees = seen_of(with_types(schema, seen or {}))
@@ -159,7 +160,8 @@ def filtered(
     _core._check_names(schema.names, list(dict.fromkeys(names)))
     read = set(names) or set(for_rows(schema.names))
     at = [number for number, name in enumerate(schema.names) if name in read]
-    has_kernel = not any(has_views(schema.field(number).type) for number in at)
+    kinds = [schema.field(number).type for number in at]
+    has_kernel = not any(has_views(kind) or has_matrices(kind) for kind in kinds)
     holds = acero.Declaration("project", acero.ProjectNodeOptions([where], ["holds"]))
 
     def kept(batch: Any) -> Any:

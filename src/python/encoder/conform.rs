@@ -342,6 +342,9 @@ fn way_out(from: &DataType, to: &DataType) -> String {
         (DataType::FixedSizeList(_, own), DataType::FixedSizeList(_, size)) if own != size => {
             return format!(": pass rows of {size} items, as those of training");
         }
+        (DataType::FixedSizeList(..), DataType::FixedSizeList(..)) => {
+            ": transpose or reshape it first, if that is meant"
+        }
         _ if from.is_floating() && to.is_floating() => {
             ", whose values it would be rounded to: cast it first, if that is meant"
         }
@@ -353,9 +356,6 @@ fn way_out(from: &DataType, to: &DataType) -> String {
         }
         _ if to.is_temporal() && !is_cast_to_times(from, to) => {
             return format!(": pass {}", times_of(to));
-        }
-        (DataType::FixedSizeList(..), DataType::FixedSizeList(..)) => {
-            ": transpose or reshape it first, if that is meant"
         }
         _ if item_of(from).is_some() && item_of(to).is_none() => {
             ": pass its items, in lists of one level less"
