@@ -849,3 +849,38 @@ def test_a_thread_that_reads_on_when_the_main_thread_has_ended_gets_all_rows(rea
         """
     )
     assert out == ("1000\n" * 2 if last == 1000 else "this one fails 900\n" * 2)
+
+
+@pytest.mark.parametrize("end", ["break", "close", "error", "end"])
+@pytest.mark.parametrize("options", [{}, {"prefetch": 0}, {"shuffle": 9, "seed": 1}], ids=str)
+def test_the_generator_of_a_function_is_closed_with_its_loop(end, options):
+    """A user's own is not: others may read its rest."""
+    events = []
+
+    def made():
+        events.append("open")
+        try:
+            for at in range(10):
+                yield pa.table({"x": [at] * 2})
+        finally:
+            events.append("closed")
+
+    loader = Loader(lambda index, count: made(), batch_size=3, **options)
+    for epoch in range(1, 3):
+        batches = iter(loader)
+        next(batches)
+        if end == "close":
+            batches.close()
+        elif end == "end":
+            list(batches)
+        elif end == "error":
+            with pytest.raises(ZeroDivisionError):
+                [1 / 0 for _ in batches]
+        del batches
+        gc.collect()
+        assert events == ["open", "closed"] * epoch
+    events.clear()
+    own = made()
+    with iter(Loader(own, batch_size=3, prefetch=0)) as batches:
+        next(batches)
+    assert (events, next(own)["x"].to_pylist()) == (["open"], [2, 2])

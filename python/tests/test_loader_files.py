@@ -8,6 +8,8 @@ import json
 import os
 import random
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import fsspec
@@ -867,7 +869,7 @@ def test_a_file_that_is_replaced_while_an_epoch_reads_it_is_told(of, options, is
     try:
         found.extend(batch["x"] for batch in epoch)
     except OSError as error:
-        assert ".parquet was replaced while an epoch read it" in str(error)  # noqa: PT017
+        assert ".parquet was replaced or written to while an epoch read it" in str(error)  # noqa: PT017
     else:
         assert "filter" in options, "which read all of the old files ahead"
     assert np.concatenate(found).max() < 500
@@ -1499,7 +1501,7 @@ def test_another_loader_of_a_dataset_knows_which_footers_it_keeps(tmp_path, kind
     path.unlink()
     pq.write_table(pa.table({"y": [70.5, 71.5, 72.5], "x": [70, 71, 72]}), path, **options)
     for loader in before, Loader(source, filter=where):
-        with pytest.raises(OSError, match="was replaced while an epoch read it"):
+        with pytest.raises(OSError, match="was replaced or written to while an epoch read it"):
             list(loader)
     (batch,) = Loader(ds.dataset(path), filter=where)
     assert batch["x"].tolist() == [70, 71, 72]
@@ -1634,3 +1636,69 @@ def test_a_file_that_is_written_anew_while_an_epoch_reads_it_is_told(
         ):
             list(epoch)
     np.testing.assert_array_equal(values(loader), rows[::-1])
+
+
+@pytest.mark.parametrize("form", ["arrow", "arrows", "csv"])
+@pytest.mark.parametrize("of", ["paths", "folder", "mix"])
+@pytest.mark.parametrize("change", ["written anew", "renamed", "cut", "emptied"])
+def test_a_file_that_changes_before_its_turn_is_told(form, of, change, tmp_path):
+    (folder := tmp_path / "all").mkdir()
+    paths = [folder / f"{name}.{form}" for name in "abc"]
+
+    def write(values, path):
+        table = pa.table({"x": values})
+        if form == "csv":
+            return pa.csv.write_csv(table, path)
+        make = pa.ipc.new_file if form == "arrow" else pa.ipc.new_stream
+        with make(str(path), table.schema) as file:
+            file.write_table(table, max_chunksize=10_000)
+
+    for path in paths:
+        write(range(100_000, 300_000), path)
+    source = {"paths": paths, "folder": folder, "mix": Mix([(paths, 1)])}[of]
+    loader = Loader(source, batch_size=10_000, prefetch=0)
+    epoch = iter(loader)
+    next(epoch)
+    if change == "written anew":
+        write(range(300_000, 340_000), paths[2])
+    elif change == "renamed":
+        write(range(300_000, 500_000), tmp_path / "new")
+        (tmp_path / "new").replace(paths[2])
+    else:
+        os.truncate(paths[2], 0 if change == "emptied" else paths[2].stat().st_size // 2)
+    with pytest.raises(OSError, match=rf"c\.{form} was replaced or written to while an epoch"):
+        list(epoch)
+
+
+def test_a_stream_in_a_file_that_is_cut_while_it_is_read_is_told(tmp_path):
+    path, table = tmp_path / "x.arrows", pa.table({"x": range(100_000)})
+    with pa.ipc.new_stream(path, table.schema) as file:
+        file.write_table(table, max_chunksize=1000)
+    for source in path, [path], tmp_path, Mix([(path, 1)]):
+        with pa.ipc.new_stream(path, table.schema) as file:
+            file.write_table(table, max_chunksize=1000)
+        epoch = iter(Loader(source, batch_size=100, prefetch=0))
+        next(epoch)
+        os.truncate(path, 0)  # as a writer does that opens it
+        with pytest.raises(OSError, match=r"x\.arrows was replaced"):
+            list(epoch)
+
+
+def test_a_loop_over_types_of_python_is_left(tmp_path):
+    """pyarrow 26 ends the process where such a scan is dropped as its generator is closed."""
+    script = """
+import sys
+import pandas as pd, pyarrow as pa
+from arrow_dlpack import AsArrow, Loader
+
+table = pa.table({"x": pa.array(pd.interval_range(0, 12))})
+with pa.ipc.new_file(sys.argv[1], table.schema) as file:
+    file.write_table(table, max_chunksize=4)
+for options in {}, {"filter": pa.compute.field("x").is_valid()}:
+    for _ in range(200):
+        for batch in Loader(sys.argv[1], columns={"x": AsArrow()}, batch_size=2, **options):
+            break
+"""
+    run = [sys.executable, "-c", script, str(tmp_path / "x.arrow")]
+    done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")

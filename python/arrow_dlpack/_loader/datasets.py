@@ -31,8 +31,8 @@ from .parallel import side_by_side
 from .paths import (
     GZIP,
     NEXT,
+    Watch,
     beginning,
-    is_rewritten,
     is_told,
     naming,
     of_gzip,
@@ -249,19 +249,24 @@ class Dataset(Source):
         if not is_of_pyarrow(self._dataset):
             return scanner.to_reader()
         kept, begun = self._kept(), self._begun(fragments)
+        watch = Watch(begun)
 
         def look(fragment: Any) -> None:
             paths = [getattr(fragment, "path", "")]
-            places = _local_paths(paths, getattr(fragment, "filesystem", None))
-            self._check_kept(place for place in places if place in kept)
-            for place in places:
-                if is_rewritten(place, begun.get(place)):
-                    raise OSError(of_replaced(place, NEXT))
+            for place in _local_paths(paths, getattr(fragment, "filesystem", None)):
+                if place in kept:
+                    self._check_kept([place])
+                watch.look(place)
+
+        def batches() -> Iterator[Any]:
+            yield from read
+            watch.end()
 
         # The types of files that were named hold all that is in them: their schema is empty here.
-        return _finite.checked(
+        read = _finite.checked(
             scanner, self._dataset.schema, where, look if kept or begun else None
         )
+        return Made(read.schema, batches()) if begun else read
 
     def _begun(self, fragments: Sequence[Any] | None = None) -> dict[str, Any]:
         """What tells the local files of a scan, None for all, from others later, but for Parquet,

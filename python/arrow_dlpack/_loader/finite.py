@@ -27,7 +27,7 @@ def checked(
 
     def batches() -> Iterator[Any]:
         last, suspects = None, []
-        for batch, fragment in scanner.scan_batches():
+        for batch, fragment in _batches_of(scanner):
             if look is not None:
                 look(fragment)
             if fragment is not last:
@@ -49,12 +49,24 @@ def scanned(scanner: Any) -> Any:
     """
 
     def batches() -> Iterator[Any]:
-        # The scan keeps such an error, and that its frames: no local variable may keep the scan, as
-        # one of a generator expression does.
-        for batch, _ in scanner.scan_batches():
+        for batch, _ in _batches_of(scanner):
             yield batch
 
     return Made(scanner.projected_schema, batches())
+
+
+def _batches_of(scanner: Any) -> Iterator[tuple[Any, Any]]:
+    """The batches of a scan, each with its fragment."""
+    scan = scanner.scan_batches()
+    try:
+        yield from scan
+    except GeneratorExit:
+        # The scan is dropped once this is handled: of a file with types of Python's, such as
+        # pandas's intervals, pyarrow 26 calls Python then, and may end the process.
+        return
+    finally:
+        # It keeps an error of a file system that is Python code, which keeps this frame.
+        del scan
 
 
 def has_infinite(column: Any) -> bool:

@@ -42,10 +42,16 @@ class IpcFile:
             self._schema = self.open().schema
         return self._schema
 
-    def open(self) -> Made:
-        """All of its batches."""
+    def open(self, begun: Any = None) -> Made:
+        """All of its batches.
+
+        begun: the stamp of a local file as the epoch began, None for that of now.
+        """
         place = local_path(self.path, self.filesystem)
-        begun = None if place is None else stamp_of(place)
+        now = None if place is None else stamp_of(place)
+        if begun not in (None, now):
+            raise OSError(of_replaced(self.path, NEXT))
+        begun = now
         with named(self.path):
             reader = self._reader(self.filesystem.open_input_file(self.path))
         known = reader.schema.names
@@ -102,6 +108,8 @@ class IpcFile:
                 keys = [self.keys[name] for name in schema.names[len(columns) :]]
                 columns += [pa.repeat(key, len(batch)) for key in keys]
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            if is_rewritten(place, begun):
+                raise OSError(of_replaced(self.path, NEXT))
 
 
 class IpcFiles(Several):
@@ -121,7 +129,7 @@ class IpcFiles(Several):
 
     def _reader(self, at: int, query: Query) -> Any:
         file = self._files[at]
-        told, opened = file.schema, file.open()
+        told, opened = file.schema, file.open(self._stamped[at] if self._stamped else None)
         if not opened.schema.equals(told):
             self._stamped = None  # the next epoch reads the schemas of files elsewhere too
             raise OSError(of_replaced(file.path, NEXT))

@@ -499,7 +499,11 @@ class Loader(Loop, Generic[Batch_co]):
                     'hang where one has fewer batches: say uneven="allow", or pass the files'
                 )
             part = open_part(self._data, share.index, share.count)
-            return None if part is None else source_of(part)
+            if part is None:
+                return None
+            source = source_of(part)
+            source.is_of_loop = True
+            return source
         source = self._of_data()
         if source.once and (worker_info() is not None or self._was_read):
             raise TypeError(

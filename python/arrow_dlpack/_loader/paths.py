@@ -441,6 +441,38 @@ def is_rewritten(path: str, begun: tuple[int, ...] | None) -> bool:
     return place == their_place and [size, changed] != were
 
 
+class Watch:
+    """Refuses local files that change while a scan reads them, one after the other: one whose place
+    another file takes once it has given a batch is open, and read to its end.
+    """
+
+    def __init__(self, begun: Mapping[str, tuple[int, ...]]) -> None:
+        """begun: the stamps of the files as the scan began."""
+        self._begun, self._unread, self._last = begun, dict(begun), ""
+
+    def look(self, path: str) -> None:
+        """At the file of a batch."""
+        if path != self._last:
+            self._check_last()
+            self._last = path
+            self._check_unread(path, self._unread.pop(path, None))
+        self._check_last()
+
+    def end(self) -> None:
+        """The scan has no more batches: of a file that was cut it may have given none."""
+        self._check_last()
+        for path, stamp in self._unread.items():
+            self._check_unread(path, stamp)
+
+    def _check_unread(self, path: str, stamp: tuple[int, ...] | None) -> None:
+        if stamp is not None and stamp_of(path) not in (None, stamp):
+            raise OSError(of_replaced(path, NEXT))
+
+    def _check_last(self) -> None:
+        if is_rewritten(self._last, self._begun.get(self._last)):
+            raise OSError(of_replaced(self._last, NEXT))
+
+
 def format_of(files: Sequence[str], system: Any) -> Any:
     """pyarrow's format of all of these files, by the ends of names, or how the first one begins."""
     found: dict[str, str] = {}
@@ -536,7 +568,7 @@ def of_gzip(path: str) -> str:
 
 def of_replaced(path: str, anew: str) -> str:
     """The error for a file that is another one than its schema, or its footer, was read of."""
-    return f"{path} was replaced while an epoch read it: {anew}"
+    return f"{path} was replaced or written to while an epoch read it: {anew}"
 
 
 def of_no_type(path: str, error: Exception, call: str) -> str:

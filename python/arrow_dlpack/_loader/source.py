@@ -80,6 +80,8 @@ class Source:
 
     #: How one of its parts gets another type, for errors.
     way = casting("pyarrow.table(x).cast(schema)")
+    #: Whether an iterator is closed with the loop, as one that a function made for it alone.
+    is_of_loop = False
 
     def __init__(
         self,
@@ -345,7 +347,7 @@ class Stream(Source):
 
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
         source = self._parts(columns)
-        left = self._left or _Parts(source)
+        left = self._left or _Parts(source, self.is_of_loop)
         if self.once:
             self._left = left
         reading, parts = _core._Reading(source), left.looked_at()
@@ -376,9 +378,12 @@ class Stream(Source):
 
         def read() -> Iterator[Any]:
             left.take(len(begun))
-            yield from begun
-            for part in left.rest():
-                yield readable_for(part, query.columns, is_named)
+            try:
+                yield from begun
+                for part in left.rest():
+                    yield readable_for(part, query.columns, is_named)
+            finally:
+                left.end()
 
         batches = conformed(read(), schema, names, self._told_parts, told_by_later)
         return Made(schema, recorded(reading, batches))
@@ -389,8 +394,8 @@ class _Parts:
     an `Encoder` that asks for the types before an epoch takes no rows from it.
     """
 
-    def __init__(self, parts: Iterable[Any]) -> None:
-        self._parts, self._known = iter(parts), deque[Any]()
+    def __init__(self, parts: Iterable[Any], is_of_loop: bool) -> None:
+        self._parts, self._known, self._is_of_loop = iter(parts), deque[Any](), is_of_loop
 
     def looked_at(self) -> Iterator[Any]:
         """All parts, which stay."""
@@ -414,6 +419,11 @@ class _Parts:
         # Not "yield from", which closes a generator of the user's with this one.
         for part in self._parts:  # noqa: UP028
             yield part
+
+    def end(self) -> None:
+        """The loop has ended, and with it a generator that is for this loop alone."""
+        if self._is_of_loop and hasattr(self._parts, "close"):
+            self._parts.close()
 
 
 def _begun(schema: Any, first: Any, parts: Iterator[Any]) -> tuple[Any, list[Any], dict[str, int]]:
