@@ -53,6 +53,23 @@ def has_matrices(kind: Any) -> bool:
     return any(has_matrices(kind.field(at).type) for at in range(kind.num_fields))
 
 
+def extensions_of(kind: Any) -> list[Any]:
+    """The extension types in a type, at any depth."""
+    pa = import_module("pyarrow")
+    if isinstance(kind, pa.BaseExtensionType):
+        return [kind]
+    if has_values(kind):
+        return extensions_of(kind.value_type)
+    inner = (kind.field(at).type for at in range(kind.num_fields))
+    return [one for own in inner for one in extensions_of(own)]
+
+
+def has_values(kind: Any) -> bool:
+    """Whether it is an encoding of values of another type: a dictionary, or runs."""
+    types = import_module("pyarrow").types
+    return bool(types.is_dictionary(kind) or types.is_run_end_encoded(kind))
+
+
 def items_of(array: Any) -> Any:
     """What is in the lists of an array.
 
@@ -113,9 +130,9 @@ def meaning_of(field: Any, *, has_storage: bool = True) -> Any:
         storage = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
         name, text = map(_canonical, extension)
         return pa.opaque(storage if has_storage else pa.null(), f"extension {name}", text)
-    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+    if has_values(kind):
         values = meaning_of(pa.field("", kind.value_type), has_storage=has_storage)
-        return values if isinstance(values, pa.BaseExtensionType) else kind
+        return values if extensions_of(values) else kind
     if pa.types.is_map(kind):
         fields = [kind.key_field, kind.item_field]
     elif pa.types.is_struct(kind) or is_list(kind):
@@ -157,18 +174,20 @@ def is_one_meaning(one: Any, other: Any) -> bool:
 
 
 def is_one_type(one: Any, other: Any) -> bool:
-    """Whether types are equal, dictionaries of extension types too: to pyarrow 26 all of these are,
-    of codes of any widths, which would be read as those of another one.
+    """Whether types are equal, dictionaries and runs of extension types too: to pyarrow 26 all of
+    these are, of codes of any widths, which would be read as those of another one.
     """
-    return bool(one.equals(other) and _dictionaries(one) == _dictionaries(other))
+    return bool(one.equals(other) and _encodings(one) == _encodings(other))
 
 
-def _dictionaries(kind: Any) -> list[Any]:
-    """What each dictionary in a type is of, in their order."""
-    if import_module("pyarrow").types.is_dictionary(kind):
-        return [kind.index_type, kind.value_type, *_dictionaries(kind.value_type)]
+def _encodings(kind: Any) -> list[Any]:
+    """What each dictionary and each run in a type is of, in their order."""
+    if has_values(kind):
+        is_coded = import_module("pyarrow").types.is_dictionary(kind)
+        width = kind.index_type if is_coded else kind.run_end_type
+        return [width, kind.value_type, *_encodings(kind.value_type)]
     inner = (kind.field(at).type for at in range(kind.num_fields))
-    return [one for own in inner for one in _dictionaries(own)]
+    return [one for own in inner for one in _encodings(own)]
 
 
 def is_one_schema(one: Any, other: Any) -> bool:

@@ -72,7 +72,7 @@ def test_extension_types_of_one_name_are_told_apart_by_their_metadata(tmp_path, 
     parts = [tmp_path / f"{at}.parquet" for at in range(2)] if kind == "files" else tables
     for part, table in zip(parts, tables, strict=True):
         (batch,) = Loader(part, columns=wish, batch_size=9)
-        assert pa.array(batch["x"]).equals(table["x"].combine_chunks())
+        assert pa.array(batch["x"]).equals(table["x"].chunk(0))
     assert sum(len(batch["y"]) for batch in Loader(source, columns=["y"])) == 4
 
 
@@ -103,11 +103,11 @@ def test_booleans_beside_an_extension_type_of_numbers_are_not_scanned():
 
 
 def in_structs(table):
-    return pa.table({"x": pa.StructArray.from_arrays([table["x"].combine_chunks()], ["p"])})
+    return pa.table({"x": pa.StructArray.from_arrays([table["x"].chunk(0)], ["p"])})
 
 
 def in_maps(table):
-    column = table["x"].combine_chunks()
+    column = table["x"].chunk(0)
     offsets = pa.array(range(len(column) + 1), "int32")
     keys = pa.array(["k"] * len(column))
     return pa.table({"x": pa.MapArray.from_arrays(offsets, keys, column)})
@@ -141,20 +141,20 @@ def of_type(values, name="tests.own", text="m"):
 
 def unregistered(table, name="tests.period"):
     """What a process reads that has not registered the extension type of the column."""
-    column = table["x"].combine_chunks()
+    column = table["x"].chunk(0)
     return of_type(column.storage, name, column.type.__arrow_ext_serialize__().decode())
 
 
 def in_lists(table):
     """The column in lists of one value."""
-    field, column = table.schema.field("x"), table["x"].combine_chunks()
+    field, column = table.schema.field("x"), table["x"].chunk(0)
     offsets = pa.array(range(len(column) + 1), "int32")
     made = pa.ListArray.from_arrays(offsets, column, pa.list_(field.with_name("item")))
     return pa.table({"x": made})
 
 
 def in_a_dictionary(table, codes="int8"):
-    column = table["x"].combine_chunks()
+    column = table["x"].chunk(0)
     codes = pa.array(range(len(column)), codes)
     return pa.table({"x": pa.DictionaryArray.from_arrays(codes, column)})
 
@@ -300,21 +300,25 @@ def test_extension_types_within_others_are_told_by_their_metadata(tmp_path, kind
     assert "cast" not in str(refused.value)
 
 
+NESTED = [lambda table: table, in_lists, in_structs]
+
+
 @pytest.mark.parametrize("kind", ["list", "mix", "stream"])
 @pytest.mark.parametrize("codes", list(itertools.permutations(["int8", "int16", "uint8"], 2)))
-@pytest.mark.parametrize("make", [lambda table: table, in_lists, in_structs])
+@pytest.mark.parametrize("nesting", list(itertools.product(NESTED, repeat=2)))
 @pytest.mark.parametrize("values", [pandas.period_range("1970", periods=9), opaque("a")], ids=type)
 def test_codes_of_an_extension_type_are_read_as_wide_as_they_are(
-    tmp_path, kind, codes, make, values
+    tmp_path, kind, codes, nesting, values
 ):
     """To pyarrow dictionaries of extension types are one type, of codes of any width."""
-    table = pa.table({"x": pa.array(values)})
+    make, words = nesting
+    table = words(pa.table({"x": pa.array(values)}))
     tables = [make(in_a_dictionary(table, one)) for one in codes]
     source = KINDS[kind](tmp_path, tables)
     made = [pa.array(batch["x"]) for batch in Loader(source, columns={"x": AsArrow()})]
 
     def stored(value):
-        if isinstance(value, (dict, list)):
+        while isinstance(value, (dict, list)):
             (value,) = value.values() if isinstance(value, dict) else value
         return getattr(value, "ordinal", value)
 
@@ -325,18 +329,74 @@ def test_codes_of_an_extension_type_are_read_as_wide_as_they_are(
     assert found == expected
 
 
+def test_states_and_encoders_tell_extension_types_within_dictionaries_apart():
+    months, days = (in_structs(pa.table({"x": pa.array(own)})) for own in PERIODS)
+    options = {"columns": {"x": AsArrow()}, "batch_size": 2}
+    for make in (in_a_dictionary, lambda table: in_structs(in_a_dictionary(table))):
+        saved, resumed = (Loader(make(own), **options) for own in (months, days))
+        next(iter(saved))
+        resumed.load_state_dict(saved.state_dict())
+        with pytest.raises(ValueError, match='column "x" was .*"M".*, and is .*"D"'):
+            list(resumed)
+        with pytest.raises(TypeError, match=r'"x" is .*not told .*: (frame|columns=)'):
+            saved.encoder()
+
+
+@pytest.mark.parametrize("kind", ["list", "mix", "stream"])
+@pytest.mark.parametrize("make", NESTED)
+def test_runs_of_one_extension_type_of_several_widths_are_told_apart(tmp_path, kind, make):
+    """To pyarrow runs of extension types are one type, of values of any width."""
+
+    def table(width):
+        column = pa.array([1, 2, 3], width)
+        own = pa.ExtensionArray.from_storage(pa.opaque(width, "a", "b"), column)
+        return make(pa.table({"x": pa.RunEndEncodedArray.from_arrays(pa.array([2, 4, 6]), own)}))
+
+    source = KINDS[kind](tmp_path, [table(pa.int64()), table(pa.int8())])
+    with pytest.raises(TypeError, match='column "x" is .*int64.* in .* and .*int8.* in '):
+        list(Loader(source, columns={"x": AsArrow()}))
+    source = KINDS[kind](tmp_path, [table(pa.int8())] * 2)
+    made = [pa.array(batch["x"]) for batch in Loader(source, columns={"x": AsArrow()})]
+    assert sum(map(len, made)) == 2 * len(table(pa.int8()))
+
+
+def test_an_extension_type_beside_its_runs_is_named_as_it_is_encoded():
+    months = pa.array(PERIODS[0])
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([1, 2, 3]), months)
+    with pytest.raises(TypeError, match='"x" is run_end.* in part 0 and extension') as refused:
+        list(Loader([pa.table({"x": one}) for one in (runs, months)], columns={"x": AsArrow()}))
+    assert "cast" not in str(refused.value)
+
+
+def test_a_field_beside_one_extension_type_is_cast(tmp_path):
+    months = pa.array(PERIODS[0])
+    tables = [
+        pa.table({"x": pa.StructArray.from_arrays([months, own], ["p", "q"])})
+        for own in (pa.array([1, 2, 3]), pa.array([0.5, 1, 2]))
+    ]
+    told = (
+        r"q: int64> in part 0 and .*q: double> in part 1: pyarrow.table\(x\).cast\(schema\) casts"
+    )
+    with pytest.raises(TypeError, match=told):
+        list(Loader(tables, columns={"x": AsArrow()}))
+    made = [tables[0].cast(tables[1].schema), tables[1]]
+    assert sum(len(batch["x"]) for batch in Loader(made, columns={"x": AsArrow()})) == 6
+
+
 @pytest.mark.parametrize("wish", [Categories.scan(), AsArrow()], ids=type)
 def test_an_encoder_refuses_what_it_does_not_tell_from_others(wish):
     frame = pandas.DataFrame({"x": pandas.Categorical(PERIODS[0])})
     with pytest.raises(TypeError, match='column "x" is dictionary.*period') as refused:
         Loader(frame, columns={"x": wish}).encoder()
-    ways = re.findall(r"(?:frame|table)\S*\(.*?\)(?= has|$)", str(refused.value))
+    ways = re.findall(r"(?:frame|pyarrow)\.\S*\(.*?\)(?= has|$)", str(refused.value))
     assert len(ways) == 2
+    more = pandas.DataFrame({"x": pandas.Categorical(PERIODS[0][:2])})
     for way in ways:
-        made = eval(way, {"frame": frame, "table": pa.table(frame)})
+        table = pa.concat_tables([pa.table(frame), pa.table(more)])
+        made = eval(way, {"frame": frame, "table": table, "pyarrow": pa})
         source = made if isinstance(made, pandas.DataFrame) else pa.table({"x": made})
         encoder = Loader(source, columns={"x": wish}).encoder()
-        assert len(encoder(source)["x"]) == 3
+        assert len(encoder(source)["x"]) == len(source)
         with pytest.raises(TypeError, match='"freq": "D".*"freq": "M"'):
             encoder(pandas.DataFrame({"x": PERIODS[1]}))
 

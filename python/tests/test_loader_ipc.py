@@ -5,12 +5,13 @@ import sys
 
 import fsspec
 import numpy as np
+import pandas
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from arrow_dlpack import Cast, Categories, Loader, Mix, iter_batches
+from arrow_dlpack import AsArrow, Cast, Categories, Loader, Mix, iter_batches
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*Feather.*")
 
@@ -254,3 +255,17 @@ def test_marks_and_padding_behind_the_end_of_a_stream_have_no_rows(tmp_path, res
     path.write_bytes(path.read_bytes() + rest)
     loader = Loader(path, columns=["x"], batch_size=4)
     assert (values(loader), len(loader)) == (list(range(10)), 3)
+
+
+@pytest.mark.parametrize("form", ["arrow", "arrows"])
+def test_arrays_that_are_shorter_than_the_file_says_are_refused(form, tmp_path):
+    """pyarrow 26 writes a dictionary of an extension type as its codes, and reads no such file."""
+    months = pa.array(pandas.period_range("1970", periods=100, freq="M"))
+    codes = pa.DictionaryArray.from_arrays(pa.array(range(100), "int8"), months)
+    table, path = pa.table({"x": codes}), tmp_path / f"a.{form}"
+    make = pa.ipc.new_file if form == "arrow" else pa.ipc.new_stream
+    with make(str(path), table.schema) as file:
+        file.write_table(table)
+    for source in path, tmp_path, [path], Mix([(path, 1)]):
+        with pytest.raises(ValueError, match=rf"a\.{form}: .*Buffer #1 too small"):
+            list(Loader(source, columns={"x": AsArrow()}))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from .. import _core, _frameworks
-from .._arrow_types import extension_of, meaning_of, name_of
+from .._arrow_types import meaning_of, name_of
 from .._frameworks import Framework
 from ..typing import Dtype, Nulls
 from .categories import coder_of, is_uuid
@@ -274,15 +274,29 @@ def _check_values(field: Any) -> None:
     """Refuses dictionaries of an extension type that Arrow has not: of a request arrow-rs has no
     place for what tells its type from others of one storage.
     """
-    pa, name, kind = import_module("pyarrow"), field.name, field.type
-    if not pa.types.is_dictionary(kind) or extension_of(pa.field(name, kind.value_type)) is None:
+    name, kind = field.name, field.type
+    if not _has_coded_extensions(kind):
         return
+    told = (
+        f'column "{name}" is {kind}, and in a request dictionaries of one extension type are not '
+        "told from those of another: "
+    )
+    if not import_module("pyarrow").types.is_dictionary(kind):
+        raise TypeError(f"{told}columns= leaves it out")
     of_pandas = f'frame.astype({{"{name}": frame["{name}"].cat.categories.dtype}})'
     raise TypeError(
-        f'column "{name}" is {kind}, and in a request dictionaries of one extension type are not '
-        f"told from those of another: {of_pandas} has its values, and so has "
-        f'table["{name}"].combine_chunks().dictionary_decode()'
+        f"{told}{of_pandas} has its values, and so has pyarrow.chunked_array("
+        f'[chunk.dictionary_decode() for chunk in table["{name}"].chunks])'
     )
+
+
+def _has_coded_extensions(kind: Any) -> bool:
+    """Whether there is a dictionary of such a type in it, at any depth."""
+    pa = import_module("pyarrow")
+    if pa.types.is_dictionary(kind):
+        values = pa.field("", kind.value_type)
+        return not meaning_of(values).equals(values.type)
+    return any(_has_coded_extensions(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def _of_requests(query: Query) -> Query:

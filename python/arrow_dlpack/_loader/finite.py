@@ -59,7 +59,9 @@ def _batches_of(scanner: Any) -> Iterator[tuple[Any, Any]]:
     """The batches of a scan, each with its fragment."""
     scan = scanner.scan_batches()
     try:
-        yield from scan
+        for found in scan:
+            found.record_batch.validate()  # of IPC files the lengths of buffers are what they say
+            yield found
     except GeneratorExit:
         # The scan is dropped once this is handled: of a file with types of Python's, such as
         # pandas's intervals, pyarrow 26 calls Python then, and may end the process.

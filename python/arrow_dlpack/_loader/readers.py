@@ -8,7 +8,14 @@ from itertools import chain
 from typing import Any
 
 from .. import _core
-from .._arrow_types import has_offsets, is_list, is_list_view, is_one_type, with_inner
+from .._arrow_types import (
+    extensions_of,
+    has_offsets,
+    is_list,
+    is_list_view,
+    is_one_type,
+    with_inner,
+)
 from .._frames import (
     class_of,
     explained,
@@ -335,8 +342,7 @@ def _cast_within(column: Any, kind: Any) -> Any:
     """
     pa = import_module("pyarrow")
     if pa.types.is_dictionary(kind):
-        is_extension = isinstance(kind.value_type, pa.BaseExtensionType)
-        if pa.types.is_dictionary(column.type) and not is_extension:
+        if pa.types.is_dictionary(column.type) and not extensions_of(kind.value_type):
             return column.cast(kind)
         codes = column
         if not pa.types.is_dictionary(column.type):
@@ -403,7 +409,7 @@ def _is_encoded(kind: Any, other: Any) -> bool:
     types = pa.types
     if types.is_dictionary(other) and types.is_dictionary(kind):
         # Of extension types pyarrow casts no codes.
-        return isinstance(other.value_type, pa.BaseExtensionType)
+        return bool(extensions_of(other.value_type))
     if types.is_dictionary(other):
         # pyarrow encodes no views.
         return bool(without_view(other.value_type) == other.value_type)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._arrow_types import (
+    extensions_of,
     has_offsets,
     is_binary,
     is_list,
@@ -303,7 +304,10 @@ def settled_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way:
 
 def _no_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str) -> TypeError:
     dtype, fields = query.dtype_of(name), [own for _, own in parts]
-    one, other = (meaning_of(fields[at]) for at in differing(fields, dtype))
+    pair = [fields[at] for at in differing(fields, dtype)]
+    one, other = map(meaning_of, pair)
+    if one.equals(other):
+        one, other = (own.type for own in pair)
     ways = _way_out(name, one, other, way, query)
     return TypeError(f"{differ(name, parts, dtype)}: {ways}")
 
@@ -410,6 +414,8 @@ def differ(name: str, parts: Sequence[tuple[str, Any]], dtype: Any = None) -> st
     """What parts make of a column that has no type of all: pairs of a name and a field."""
     one, other = (parts[at] for at in differing([own for _, own in parts], dtype))
     kind, theirs = name_of(one[1]), name_of(other[1])
+    if kind == theirs and str(one[1].type) != str(other[1].type):  # in another encoding
+        kind, theirs = map(str, (one[1].type, other[1].type))
     return f'column "{name}" is {kind} in {one[0]} and {theirs} in {other[0]}'
 
 
@@ -483,7 +489,7 @@ def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
         else:
             ways.append(f'columns={{"{name}": {told}}} or dtype="float64" converts both')
     by_type = retyped(name, one, other, way)
-    is_extension = any(map(_has_extension, (one, other)))
+    is_extension = bool(extensions_of(one) or extensions_of(other))
     # pyarrow casts extension types to what they are stored as, which is another thing.
     if not ways and (by_type is None or (is_extension and not is_arrow)):
         ways.append(APART)
@@ -492,19 +498,15 @@ def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
     return ", or ".join([*ways, *([] if by_type is None else [by_type])])
 
 
-def _has_extension(kind: Any) -> bool:
-    inner = (kind.field(at).type for at in range(kind.num_fields))
-    is_extension = isinstance(kind, import_module("pyarrow").BaseExtensionType)
-    return is_extension or any(map(_has_extension, inner))
-
-
 def retyped(name: str, one: Any, other: Any, way: str) -> str | None:
     """How columns of these types get one; None if pyarrow casts neither to a type of both.
 
     way: how one of them gets the type of the other.
     """
-    if _has_extension(one) and _has_extension(other):
-        return None  # pyarrow casts no extension type to another one
+    extensions = [sorted(map(str, extensions_of(kind))) for kind in (one, other)]
+    is_coded = any(has_runs(kind) for kind in (one, other))
+    if all(extensions) and (is_coded or extensions[0] != extensions[1]):
+        return None  # pyarrow casts no extension type to another one, and decodes no runs of them
     if (told := anew(name, one, other)) is not None:
         return told
     if _is_cast(one, other) or _is_cast(other, one):

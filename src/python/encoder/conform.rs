@@ -73,6 +73,8 @@ fn conformed_cells(array: &ArrayRef, own: &Field, trained: &Field, cell: &str) -
             Some(": to_tensor(x, dtype=\"float32\") has its numbers".to_owned())
         };
         let way_of_bits = Extension::dtype_of_bits(trained).map(way_to_bits).or_else(way_from_bits);
+        let way_out =
+            way_of_bits.unwrap_or_else(|| way_of_extensions(own, trained, way_out(from, to)));
         let (own, trained) = (Arc::new(own.clone()), Arc::new(trained.clone()));
         let [own, trained] = match [type_with_extension(&own), type_with_extension(&trained)] {
             // What differs is in the metadata, such as the shape of a tensor.
@@ -81,7 +83,6 @@ fn conformed_cells(array: &ArrayRef, own: &Field, trained: &Field, cell: &str) -
             }),
             told => told,
         };
-        let way_out = way_of_bits.unwrap_or_else(|| way_out(from, to));
         Mismatch::Type(format!("it is {own}, and was {trained} in training{way_out}"))
     };
     // Of a column without values pandas makes floats or times without a zone, which are all null then.
@@ -337,9 +338,29 @@ fn is_cast_to_times(from: &DataType, to: &DataType) -> bool {
     )
 }
 
+/// The way out, but where both are extension types that only their own library casts.
+fn way_of_extensions(own: &Field, trained: &Field, way_out: String) -> String {
+    let is_foreign =
+        |field: &Field| field.extension_type_name().is_some_and(|name| !name.starts_with("arrow."));
+    if is_foreign(own) && is_foreign(trained) {
+        return ": pass values of that type".to_owned();
+    }
+    way_out
+}
+
+/// How many values each row has in fixed-size lists of these.
+fn values_of_row(kind: &DataType) -> i64 {
+    match kind {
+        DataType::FixedSizeList(item, size) => i64::from(*size) * values_of_row(item.data_type()),
+        _ => 1,
+    }
+}
+
 fn way_out(from: &DataType, to: &DataType) -> String {
     let way_out = match (from, to) {
-        (DataType::FixedSizeList(_, own), DataType::FixedSizeList(_, size)) if own != size => {
+        (DataType::FixedSizeList(..), DataType::FixedSizeList(_, size))
+            if values_of_row(from) != values_of_row(to) =>
+        {
             return format!(": pass rows of {size} items, as those of training");
         }
         (DataType::FixedSizeList(..), DataType::FixedSizeList(..)) => {
