@@ -9,7 +9,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from . import _core
 from ._arrow_types import has_matrices, is_list, items_of
 from ._core import Array, Tensor, to_tensor
-from ._frames import listed, refuse_deep
+from ._frames import check_objects, listed
 from ._frameworks import mapped, taker
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def one_array(column: Any) -> Any:
         is_arrow = hasattr(column, "__arrow_c_stream__") or hasattr(column, "__arrow_c_array__")
         if is_arrow:
             return pa.array(Array(column))
-        refuse_deep(column := listed(column))
+        check_objects(column := listed(column))
         return pa.array(column)
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 

@@ -17,17 +17,22 @@ def class_of(module: str, name: str) -> Any:
     return getattr(sys.modules.get(module), name, ())
 
 
-def refuse_deep(data: Any) -> None:
-    """Fails for lists of Python's that are nested too deep, as those that hold themselves are, in
-    what pandas or pyarrow makes Arrow data of: pyarrow follows them until the process ends.
+def check_objects(data: Any) -> None:
+    """Fails for Python's objects, in what pandas or pyarrow makes Arrow data of, that pyarrow does
+    not take as they are: lists that hold themselves, values of two kinds in one column.
     """
-    for values in _objects(data):
-        _core._refuse_deep(values)
+    for name, values in _objects(data):
+        try:
+            _core._check_objects(values)
+        except TypeError as error:
+            if name is None:
+                raise
+            raise TypeError(f'column "{name}": {error}') from error
 
 
 def listed(column: Any) -> Any:
     """A list of the items of what makes them when it is asked, so that pyarrow reads those that
-    `refuse_deep` has seen; others as they are.
+    `check_objects` has seen; others as they are.
     """
     is_kept = isinstance(column, (bytes, dict, frozenset, list, set, str, tuple))
     if is_kept or any(hasattr(column, name) for name in ("__array__", "__arrow_array__")):
@@ -38,25 +43,25 @@ def listed(column: Any) -> Any:
     return list(column) if is_several and not isinstance(column, type) else column
 
 
-def _objects(data: Any) -> Iterator[Any]:
-    """The values that are Python's objects, of a dict of columns those of each."""
+def _objects(data: Any, name: Any = None) -> Iterator[tuple[Any, Any]]:
+    """The values that are Python's objects, of a dict of columns those of each, with its name."""
     if isinstance(data, dict):
-        for column in data.values():
-            yield from _objects(column)
+        for own, column in data.items():
+            yield from _objects(column, own)
     elif is_pandas_frame(data):
         for at, dtype in enumerate(data.dtypes):
             if _is_object(dtype) or hasattr(dtype, "categories"):
                 yield from _objects(data.iloc[:, at])
         yield from _objects(data.index)
     elif not _is_pandas_column(data):
-        yield data
+        yield name, data
     elif isinstance(data, class_of("pandas", "MultiIndex")):
         for level in data.levels:
             yield from _objects(level)
     elif hasattr(data.dtype, "categories"):
-        yield from _objects(data.dtype.categories)
+        yield from _objects(data.dtype.categories, data.name)
     elif _is_object(data.dtype):
-        yield data.to_numpy()
+        yield getattr(data, "name", name), data.to_numpy()
 
 
 def _is_object(dtype: Any) -> bool:
@@ -72,9 +77,9 @@ def prepared(data: Any) -> Any:
     a name is a RangeIndex. pandas makes one of any integers at equal steps, and pyarrow writes it
     as metadata alone, so that its values would decide whether the column is there.
 
-    Fails for lists that `refuse_deep` refuses; other data are returned as they are.
+    Fails for what `check_objects` refuses; other data are returned as they are.
     """
-    refuse_deep(data)
+    check_objects(data)
     if not is_pandas_frame(data):
         return data
     index, steps = data.index, class_of("pandas", "RangeIndex")
@@ -192,6 +197,10 @@ def converts(frame: Any) -> bool:
     return True
 
 
+class LargeIntegerError(OverflowError, ValueError):
+    """What pyarrow says of an integer, with its column; a service's handler takes ValueErrors."""
+
+
 def explained(data: Any, error: Exception) -> Exception:
     """The error of a conversion, with the column of pandas that has too large an integer.
 
@@ -219,7 +228,9 @@ def explained(data: Any, error: Exception) -> Exception:
         else:
             continue
         told = "a column without a name" if name is None else f'column "{name}"'
-        return OverflowError(f"{told} has integers that int64 does not hold: {_way_out(column)}")
+        return LargeIntegerError(
+            f"{told} has integers that int64 does not hold: {_way_out(column)}"
+        )
     if not frame.columns.is_unique:
         ways.append(_WAY_OF_NAMES)
     # The name of an index may be what does not convert.

@@ -2030,3 +2030,20 @@ def test_parts_without_a_common_type_have_an_encoder_that_takes_each():
     mixed = [pa.table({"n": [1]}), pa.table({"n": ["a"]})]
     with pytest.raises(TypeError, match='column "n" is int64 in part 0 and string in part 1'):
         Loader(mixed, columns={"n": Categories([1, "a"])}).encoder()
+
+
+def test_what_is_no_text_of_an_encoder_says_what_is(tmp_path):
+    encoder = Loader(pa.table({"x": [1]})).encoder()
+    (tmp_path / "e.json").write_text(encoder.to_json())
+    with pytest.raises(TypeError, match=r"got dict: its text is json.dumps\(x\)"):
+        Encoder.from_json(json.loads(encoder.to_json()))
+    with pytest.raises(
+        ValueError, match=r"pathlib.Path\(x\).read_text\(\) is the text of that file"
+    ):
+        Encoder.from_json(str(tmp_path / "e.json"))
+    with pytest.raises(ValueError, match="no Encoder in JSON: [^;]*$"):
+        Encoder.from_json(str(tmp_path / "other.json"))
+    with pytest.raises(TypeError, match=r"as Encoder.from_json\(text\) is one, got '"):
+        Loader(pa.table({"x": [1]}), encoder=str(tmp_path / "e.json"))
+    with pytest.raises(TypeError, match="num_workers must be a number of processes, got '2'"):
+        Loader(pa.table({"x": [1]})).torch("2")

@@ -1,6 +1,9 @@
 """What users of pandas do before they train: the index that comes of it is no feature."""
 
+import datetime
+import decimal
 import json
+import uuid
 from collections import deque
 
 import duckdb
@@ -15,6 +18,7 @@ import pytest
 import system
 from arrow_dlpack import (
     Array,
+    AsArrow,
     Cast,
     Categories,
     Encoder,
@@ -613,9 +617,9 @@ def test_a_list_that_many_lists_hold_is_followed_once():
     one = [1, 2]
     for _ in range(60):  # two to the power of sixty lists, if each were followed
         one = [one, one]
-    _core._refuse_deep(one)
+    _core._check_objects(one)
     with pytest.raises(ValueError, match="more than 64 levels deep"):
-        _core._refuse_deep([[[[[[one]]]]]])
+        _core._check_objects([[[[[[one]]]]]])
 
 
 def test_an_index_whose_labels_are_names_of_pandas_own_is_data():
@@ -715,3 +719,96 @@ def test_arrow_types_that_pandas_has_no_type_for_are_read_from_frames():
     assert batch["x"].tolist() == [0, 1]
     assert batch["l"].values.tolist() == [[1, 0], [2, 3]]
     assert ragged(frame["x"]).values.tolist() == list(b"ab")
+
+
+ZONE = datetime.timezone(datetime.timedelta(hours=5))
+NOON = datetime.datetime(2024, 5, 1, 12)
+#: Of which pyarrow 26 changes one; with NumPy's times and numbers it ends the process.
+MIXED = {
+    "bool and float": [0.5, True],
+    "NumPy's bool and integer": [3, np.bool_(True)],
+    "half and integer": [256, np.float16(1.5)],
+    "long double and integer": [np.longdouble(1.5), 256],
+    "date and time": [NOON.date(), NOON],
+    "date and integer": [NOON.date(), 3],
+    "zoned and naive": [NOON.replace(tzinfo=ZONE), NOON],
+    "naive and zoned": [pd.Timestamp(NOON), pd.Timestamp(NOON, tz="Asia/Tokyo")],
+    "time and float": [NOON.time(), 3.7],
+    "zoned time of a day": [NOON.time().replace(tzinfo=ZONE)],
+    "duration and integer": [datetime.timedelta(1), 3],
+    "UUID and integer": [3, uuid.UUID(int=5)],
+    "nanoseconds": [NOON, pd.Timestamp("2024-05-01 00:00:00.000000001")],
+    "nanoseconds of a duration": [pd.Timedelta(1, "ns")],
+    "NumPy's time and float": [np.datetime64("2024-05-01"), np.float32(0.5)],
+    "NumPy's NaT and integer": [np.datetime64("NaT"), np.int64(3)],
+}
+
+
+@pytest.mark.parametrize("kind", MIXED)
+@pytest.mark.parametrize("nesting", ["values", "lists", "dicts"])
+def test_objects_of_which_pyarrow_would_change_one_are_refused(kind, nesting):
+    def nested(one):
+        return {"values": one, "lists": [one], "dicts": {"f": one}}[nesting]
+
+    series = pd.Series([None, *map(nested, MIXED[kind])], dtype=object, name="a")
+    frame = series.to_frame()
+    for call in (
+        lambda: Array(series),
+        lambda: to_tensor(frame, physical=True),
+        lambda: record_batch({"a": series}),
+        lambda: list(Loader(frame, columns={"a": AsArrow()})),
+        lambda: list(Loader(iter([{"a": series}]), columns={"a": AsArrow()})),
+    ):
+        with pytest.raises(TypeError, match="of the types .* in one column|has .* leaves out"):
+            call()
+    with pytest.raises(TypeError, match='column "a": '):
+        Array(frame)
+    # A column that is not read does not matter.
+    assert to_tensor(frame.assign(b=1.5), columns=["b"]).tolist() == [[1.5]] * len(series)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, 2.5, np.float32(0.5), np.int8(3)],
+        [decimal.Decimal("1.25"), 3, decimal.Decimal("NaN")],
+        [np.float16(1.5), 0.5],
+        [True, np.bool_(False)],
+        [NOON.date(), float("nan"), pd.NaT, pd.NA],
+        [NOON, pd.NaT, pd.Timestamp(NOON)],
+        [NOON.replace(tzinfo=ZONE), pd.Timestamp(NOON, tz="UTC")],
+        [datetime.timedelta(1), pd.Timedelta(2, "s")],
+        [[1, None], [2.5]],
+        [{"a": 1, "b": True}, {"b": False, "c": NOON}],
+        ["a", np.str_("b")],
+    ],
+    ids=str,
+)
+def test_objects_of_one_kind_are_those_of_pyarrow(values):
+    series = pd.Series([None, *values], dtype=object)
+    assert pa.array(Array(series)).equals(pa.array(series))
+
+
+def test_a_request_with_an_integer_that_int64_does_not_hold_is_a_value_error():
+    encoder = Loader(pa.table({"a": [1]})).encoder()
+    for rows in pd.DataFrame({"a": [2**64]}), [{"a": 2**64}]:
+        with pytest.raises(ValueError, match='column "a"'):
+            encoder(rows)
+
+
+def test_an_encoder_takes_no_frame_that_mixes_times_with_and_without_a_zone():
+    naive = pd.DataFrame({"t": pd.to_datetime(["2024-05-01"])})
+    zoned = pd.DataFrame({"t": naive["t"].dt.tz_localize("Asia/Tokyo")})
+    mixed = pd.concat([naive, zoned], ignore_index=True)
+    for frame in naive, zoned:
+        encoder = Loader(frame, physical=True).encoder()
+        for rows in mixed, mixed.to_dict("records"):
+            with pytest.raises((TypeError, ValueError), match="zone"):
+                encoder(rows)
+    with pytest.raises(TypeError, match=r"(pandas\.to_datetime\(x, utc=True\)) takes") as refused:
+        list(Loader(mixed, physical=True))
+    assert str(refused.value).startswith('column "t": ')
+    made = mixed.assign(t=pd.to_datetime(mixed["t"], utc=True))
+    (batch,) = Loader(made, physical=True, batch_size=2)
+    seconds = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[made["t"].dt.unit]
+    assert np.diff(batch["t"].tolist()).tolist() == [-9 * 3600 * seconds]

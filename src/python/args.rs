@@ -8,13 +8,9 @@ use std::str;
 use arrow_schema::{DataType, FieldRef};
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyKeyError, PyMemoryError, PyTypeError, PyValueError};
-use pyo3::ffi::PyObject;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{
-    PyBool, PyCapsule, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple,
-    PyType,
-};
+use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::advice::is_masked;
 use super::arrow::capsule;
@@ -23,7 +19,7 @@ use super::describe::{argument, described, wrong};
 use super::dlpack::request::CopyArg;
 pub(super) use super::dtype::DtypeArg;
 use super::field::type_with_extension;
-use crate::arrow_types::{MAX_DEPTH, is_ragged};
+use crate::arrow_types::is_ragged;
 use crate::error::Names;
 use crate::export::{PadOptions, Side};
 use crate::{
@@ -341,98 +337,6 @@ pub(super) fn items<'py, T>(
         items.push(item);
     }
     Ok(Some(items))
-}
-
-/// Refuses lists, dicts and sets of Python's, and NumPy's arrays of objects, that are nested too deep, as those that hold
-/// themselves are: pyarrow follows them until the process ends.
-#[pyfunction]
-#[pyo3(signature = (values, /))]
-pub(super) fn _refuse_deep(values: &Bound<'_, PyAny>) -> PyResult<()> {
-    let mut level = Level::default();
-    level.add(values)?;
-    for _ in 0..=MAX_DEPTH {
-        let mut below = Level { classes: level.classes, ..Level::default() };
-        for items in &level.nested {
-            // A class below these may iterate over other items, and without an end.
-            let list = items.cast::<PyList>().cloned();
-            let list = list.or_else(|_| items.cast::<PyTuple>().map(PyTupleMethods::to_list));
-            match list.or_else(|_| items.cast::<PyDict>().map(PyDictMethods::values)) {
-                Ok(list) => list.iter().try_for_each(|item| below.add(&item))?,
-                Err(_) => items.try_iter()?.try_for_each(|item| below.add(&item?))?,
-            }
-        }
-        if below.nested.is_empty() {
-            return Ok(());
-        }
-        level = below;
-    }
-    Err(PyValueError::new_err(format!(
-        "lists are nested more than {MAX_DEPTH} levels deep, or hold themselves"
-    )))
-}
-
-/// What has items, at one level of nested values.
-#[derive(Default)]
-struct Level<'py> {
-    /// The items of each, which is here once: a list may hold another one many times.
-    nested: Vec<Bound<'py, PyAny>>,
-    known: HashSet<*mut PyObject>,
-    /// Classes that are none of Python's, and whether they are NumPy's arrays.
-    classes: Vec<(Bound<'py, PyType>, bool)>,
-}
-
-impl<'py> Level<'py> {
-    fn add(&mut self, one: &Bound<'py, PyAny>) -> PyResult<()> {
-        let is_leaf = one.is_none()
-            || one.is_exact_instance_of::<PyFloat>()
-            || one.is_exact_instance_of::<PyInt>()
-            || one.is_exact_instance_of::<PyString>();
-        if is_leaf || self.known.contains(&one.as_ptr()) {
-            return Ok(());
-        }
-        let Some(items) = self.items_of(one)? else { return Ok(()) };
-        let no_memory = |_| PyMemoryError::new_err("no memory to look for lists in lists");
-        self.known.try_reserve(1).map_err(no_memory)?;
-        self.nested.try_reserve(1).map_err(no_memory)?;
-        self.known.insert(one.as_ptr());
-        self.nested.push(items);
-        Ok(())
-    }
-
-    /// What has the items of something that pyarrow takes for a list or a struct.
-    fn items_of(&mut self, one: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let is_several = one.is_instance_of::<PyList>()
-            || one.is_instance_of::<PyDict>()
-            || one.is_instance_of::<PyTuple>()
-            || one.is_instance_of::<PySet>()
-            || one.is_instance_of::<PyFrozenSet>();
-        if is_several {
-            return Ok(Some(one.clone()));
-        }
-        let py = one.py();
-        if !self.is_array(&one.get_type())?
-            || one.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "char"))?.ne("O")?
-        {
-            return Ok(None);
-        }
-        one.getattr(intern!(py, "flat")).map(Some)
-    }
-
-    fn is_array(&mut self, class: &Bound<'py, PyType>) -> PyResult<bool> {
-        if let Some((_, is_array)) = self.classes.iter().find(|(known, _)| known.is(class)) {
-            return Ok(*is_array);
-        }
-        let mut is_array = false;
-        for base in class.mro() {
-            let base = base.cast_into::<PyType>()?;
-            is_array |= base.name().is_ok_and(|name| name == "ndarray")
-                && base.module().is_ok_and(|module| module == "numpy");
-        }
-        if self.classes.len() < 16 {
-            self.classes.push((class.clone(), is_array));
-        }
-        Ok(is_array)
-    }
 }
 
 /// An error if a name is repeated, for callers that identify columns by name.

@@ -45,7 +45,8 @@
 // - `arrow` speaks Arrow's C interfaces, `dlpack` the protocol of that name, `numpy` the buffer protocol and the array
 //   interfaces; `batches` are the batches of a stream, as Python has them, and `encoder` makes one of the rows of a request.
 // - `args`, `index` and `dtype` read arguments, which `describe` has words for; `errors` has the exceptions, `advice` what
-//   to do with objects of the wrong kind; `runtime` knows the interpreter; `preview` and `pickle` show and pickle.
+//   to do with objects of the wrong kind; `objects` are those of which pyarrow makes Arrow data; `runtime` knows the
+//   interpreter; `preview` and `pickle` show and pickle.
 // - `rust_api` and `pyo3_arrow` are for other extensions.
 
 mod advice;
@@ -68,6 +69,7 @@ mod index;
 mod lent_tensor;
 mod named_tuples;
 mod numpy;
+mod objects;
 mod out;
 mod pickle;
 mod plan;
@@ -140,7 +142,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<batches::categories::PyCategories>()?;
     module.add_function(wrap_pyfunction!(batches::categories::_categories, module)?)?;
     module.add_class::<read_once::Reading>()?;
-    module.add_function(wrap_pyfunction!(args::_refuse_deep, module)?)?;
+    module.add_function(wrap_pyfunction!(objects::_check_objects, module)?)?;
     module.add_function(wrap_pyfunction!(read_once::_is_read_once, module)?)?;
     module.add_function(wrap_pyfunction!(arrow::recorded_stream::_recorded_stream, module)?)?;
     module.add("_BusyError", module.py().get_type::<batches::BusyError>())?;

@@ -190,7 +190,10 @@ class LoaderOptions:
         """What an encoder says, and no other keyword may; label=[] leaves its labels out."""
         own = getattr(encoder, "_options", None)
         if not isinstance(own, LoaderOptions):
-            raise TypeError(f"encoder must be an Encoder, got {encoder!r:.80}")
+            raise TypeError(
+                "encoder must be an Encoder, as Encoder.from_json(text) is one, got "
+                f"{encoder!r:.80}"
+            )
         is_unlabelled = isinstance(self.label, (list, tuple)) and not self.label
         if is_unlabelled and encoder._engine is None:
             raise TypeError(

@@ -17,13 +17,13 @@ from .._arrow_types import (
     with_inner,
 )
 from .._frames import (
+    check_objects,
     class_of,
     explained,
     frame_names,
     is_pandas_frame,
     listed,
     narrowed,
-    refuse_deep,
     stream_of,
 )
 from .known import library_of
@@ -69,7 +69,7 @@ def reader_of(data: Any) -> Any:
     if isinstance(data, dict):
         data = {name: listed(column) for name, column in data.items()}
     if not is_pandas_frame(data):  # of which `_Recorded` does it
-        refuse_deep(data)
+        check_objects(data)
     try:
         if hasattr(data, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(_Recorded(data))

@@ -7,6 +7,7 @@ a number or a boolean of JSON, or an object that says what else it is: {"date": 
 import base64
 import json
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import date, datetime, time, timedelta
@@ -60,11 +61,16 @@ def read(text: str | bytes) -> tuple[LoaderOptions, _core.Field]:
         raise ValueError("the text is nested too deep for an Encoder") from None
 
 
-def _read(text: str | bytes) -> tuple[LoaderOptions, _core.Field]:
+def _read(text: Any) -> tuple[LoaderOptions, _core.Field]:
+    if not isinstance(text, (str, bytes)):
+        way = ": its text is json.dumps(x)" if isinstance(text, dict) else ""
+        raise TypeError(f"from_json takes the text of to_json(), got {type(text).__name__}{way}")
     try:
         whole = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_members)
     except ValueError as error:
-        raise ValueError(f"the text is no Encoder in JSON: {error}") from None
+        is_path = len(text) < 1000 and "\n" not in str(text) and os.path.exists(text)
+        way = "; pathlib.Path(x).read_text() is the text of that file" if is_path else ""
+        raise ValueError(f"the text is no Encoder in JSON: {error}{way}") from None
     if not isinstance(whole, dict) or _NAME not in whole:
         raise ValueError(f'the text is no Encoder: it has no "{_NAME}"')
     if whole[_NAME] != _VERSION or isinstance(whole[_NAME], bool):

@@ -292,7 +292,8 @@ impl<'py> PyCells<'_, 'py> {
                     // What pandas has for a null among objects.
                     _ if is_nan => ": None is a null",
                     _ if storage.is_decimal() && cell.is_instance_of::<PyFloat>() => {
-                        ": decimal.Decimal(str(x)) is one, and json.loads(text, parse_float=decimal.Decimal) makes one of each float"
+                        ": decimal.Decimal(str(x)) is one, and where no column has floats json.loads(text, \
+                         parse_float=decimal.Decimal) makes one of each"
                     }
                     _ if storage.is_decimal() && cell.is_instance_of::<PyString>() => {
                         ": decimal.Decimal(x) is one"

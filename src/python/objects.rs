@@ -1,0 +1,301 @@
+//! Python's objects of which pyarrow makes Arrow data, in columns of pandas and in lists: what it would follow until the
+//! process ends, or make other values of, is refused.
+
+use std::collections::{HashMap, HashSet};
+
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
+use pyo3::ffi::PyObject;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple, PyType};
+
+use super::describe::type_name;
+use crate::arrow_types::MAX_DEPTH;
+
+/// Refuses lists, dicts and sets of Python's, and NumPy's arrays of objects, that are nested too deep, as those that hold
+/// themselves are: pyarrow follows them until the process ends. And values beside which pyarrow 26 makes others of a value,
+/// such as 1.0 of True beside floats, or ends the process, as of a `numpy.datetime64` beside NumPy's numbers.
+#[pyfunction]
+#[pyo3(signature = (values, /))]
+pub(super) fn _check_objects(values: &Bound<'_, PyAny>) -> PyResult<()> {
+    let mut level = Level::default();
+    level.add(Columns::ROOT, values)?;
+    for _ in 0..=MAX_DEPTH {
+        let Level { nested, classes, columns, .. } = level;
+        let mut below = Level { classes, columns, ..Level::default() };
+        for (column, items) in &nested {
+            below.add_items(*column, items)?;
+        }
+        if below.nested.is_empty() {
+            return Ok(());
+        }
+        level = below;
+    }
+    Err(PyValueError::new_err(format!(
+        "lists are nested more than {MAX_DEPTH} levels deep, or hold themselves"
+    )))
+}
+
+/// What has items, at one level of nested values.
+#[derive(Default)]
+struct Level<'py> {
+    /// The items of each, which is here once: a list may hold another one many times. Before it the column that it is in.
+    nested: Vec<(Option<usize>, Bound<'py, PyAny>)>,
+    known: HashSet<*mut PyObject>,
+    classes: Vec<(Bound<'py, PyType>, Class)>,
+    columns: Columns,
+}
+
+impl<'py> Level<'py> {
+    fn add_items(&mut self, column: Option<usize>, items: &Bound<'py, PyAny>) -> PyResult<()> {
+        if let Ok(dict) = items.cast::<PyDict>() {
+            // Not its iterator, which fails where Python code changes the dict meanwhile.
+            for (key, item) in dict.keys().iter().zip(dict.values()) {
+                let field = self.columns.within(column, key.hash().ok());
+                self.add(field, &item)?;
+            }
+            return Ok(());
+        }
+        let column = self.columns.within(column, None);
+        // A class below these may iterate over other items, and without an end.
+        let list = items.cast::<PyList>().cloned();
+        match list.or_else(|_| items.cast::<PyTuple>().map(PyTupleMethods::to_list)) {
+            Ok(list) => list.iter().try_for_each(|item| self.add(column, &item)),
+            Err(_) => items.try_iter()?.try_for_each(|item| self.add(column, &item?)),
+        }
+    }
+
+    fn add(&mut self, column: Option<usize>, one: &Bound<'py, PyAny>) -> PyResult<()> {
+        if one.is_none() || one.is_exact_instance_of::<PyString>() {
+            return Ok(());
+        }
+        if one.is_exact_instance_of::<PyInt>() {
+            return self.columns.add(column, Kind::Integer, one);
+        }
+        if let Ok(number) = one.cast_exact::<PyFloat>() {
+            return match number.value().is_nan() {
+                true => Ok(()),
+                false => self.columns.add(column, Kind::Float, one),
+            };
+        }
+        if self.known.contains(&one.as_ptr()) {
+            return Ok(());
+        }
+        let class = self.class_of(&one.get_type())?;
+        if let Some(kind) = class.kind_of(one)? {
+            return self.columns.add(column, kind, one);
+        }
+        let Some(items) = items_of(one, class)? else { return Ok(()) };
+        let no_memory = |_| PyMemoryError::new_err("no memory to look for lists in lists");
+        self.known.try_reserve(1).map_err(no_memory)?;
+        self.nested.try_reserve(1).map_err(no_memory)?;
+        self.known.insert(one.as_ptr());
+        self.nested.push((column, items));
+        Ok(())
+    }
+
+    fn class_of(&mut self, class: &Bound<'py, PyType>) -> PyResult<Class> {
+        if let Some((_, known)) = self.classes.iter().find(|(known, _)| known.is(class)) {
+            return Ok(*known);
+        }
+        let found = Class::of(class)?;
+        if self.classes.len() < 16 {
+            self.classes.push((class.clone(), found));
+        }
+        Ok(found)
+    }
+}
+
+/// What has the items of something that pyarrow takes for a list or a struct.
+fn items_of<'py>(one: &Bound<'py, PyAny>, class: Class) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let is_several = one.is_instance_of::<PyList>()
+        || one.is_instance_of::<PyDict>()
+        || one.is_instance_of::<PyTuple>()
+        || one.is_instance_of::<PySet>()
+        || one.is_instance_of::<PyFrozenSet>();
+    if is_several {
+        return Ok(Some(one.clone()));
+    }
+    let py = one.py();
+    if class != Class::Array
+        || one.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "char"))?.ne("O")?
+    {
+        return Ok(None);
+    }
+    one.getattr(intern!(py, "flat")).map(Some)
+}
+
+/// What pyarrow takes the objects of a class for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// One that it refuses beside others itself, or makes a null of.
+    Other,
+    /// NumPy's.
+    Array,
+    Value(Kind),
+    /// A time of a day, a time, or a duration of pandas's or Python's.
+    Time,
+    Datetime,
+    Timestamp,
+    Timedelta,
+}
+
+impl Class {
+    fn of(class: &Bound<'_, PyType>) -> PyResult<Self> {
+        for base in class.mro() {
+            let base = base.cast_into::<PyType>()?;
+            // A metaclass may say anything.
+            let (Ok(module), Ok(name)) = (base.module(), base.name()) else { continue };
+            let (Ok(module), Ok(name)) = (module.to_str(), name.to_str()) else { continue };
+            let library = module.split_once('.').map_or(module, |(library, _)| library);
+            return Ok(match (library, name) {
+                ("numpy", "ndarray") => Self::Array,
+                ("numpy", "bool" | "bool_") | ("builtins", "bool") => Self::Value(Kind::Bool),
+                ("numpy", "float16" | "longdouble") => Self::Value(Kind::OtherFloat),
+                ("numpy", "timedelta64") | ("datetime", "timedelta") => Self::Value(Kind::Duration),
+                ("numpy", "datetime64") => Self::Value(Kind::Datetime),
+                ("numpy", "integer") | ("builtins", "int") => Self::Value(Kind::Integer),
+                ("numpy", "floating") | ("builtins", "float") => Self::Value(Kind::Float),
+                ("decimal", "Decimal") => Self::Value(Kind::Decimal),
+                ("datetime", "date") => Self::Value(Kind::Date),
+                ("datetime", "time") => Self::Time,
+                ("datetime", "datetime") => Self::Datetime,
+                ("pandas", "Timestamp") => Self::Timestamp,
+                ("pandas", "Timedelta") => Self::Timedelta,
+                ("pandas", "NaTType" | "NAType")
+                | ("builtins", "str" | "bytes" | "bytearray" | "list" | "tuple" | "dict") => {
+                    Self::Other
+                }
+                ("builtins", "object") if class.hasattr(intern!(class.py(), "__int__"))? => {
+                    Self::Value(Kind::Convertible)
+                }
+                ("builtins", "object") => Self::Other,
+                _ => continue,
+            });
+        }
+        Ok(Self::Other)
+    }
+
+    /// What pyarrow takes an object of this class for; `None` of nulls, and of what has no kind.
+    fn kind_of(self, one: &Bound<'_, PyAny>) -> PyResult<Option<Kind>> {
+        let py = one.py();
+        let has_zone = || Ok::<_, PyErr>(!one.getattr(intern!(py, "tzinfo"))?.is_none());
+        let lost = |part: &str, way_out: &str| {
+            let name = type_name(one);
+            Err(PyTypeError::new_err(format!(
+                "a {name} of Python's objects has {part}, which pyarrow leaves out: {way_out}"
+            )))
+        };
+        let has_nanoseconds = |name: &str| one.getattr(name)?.is_truthy();
+        Ok(match self {
+            Self::Other | Self::Array => None,
+            Self::Value(Kind::Float) if one.extract::<f64>().is_ok_and(f64::is_nan) => {
+                // Of a float32, pyarrow makes no null.
+                (!one.is_instance_of::<PyFloat>()).then_some(Kind::Float)
+            }
+            Self::Value(Kind::Decimal) if one.call_method0("is_nan")?.is_truthy()? => None,
+            Self::Value(kind) => Some(kind),
+            Self::Time if has_zone()? => {
+                return lost("a zone", "x.replace(tzinfo=None) has none");
+            }
+            Self::Time => Some(Kind::Time),
+            Self::Timestamp if has_nanoseconds("nanosecond")? => {
+                return lost("nanoseconds", "pandas.to_datetime(x) keeps those of a column");
+            }
+            Self::Timedelta if has_nanoseconds("nanoseconds")? => {
+                return lost("nanoseconds", "pandas.to_timedelta(x) keeps those of a column");
+            }
+            Self::Timedelta => Some(Kind::Duration),
+            Self::Datetime | Self::Timestamp if has_zone()? => Some(Kind::Zoned),
+            Self::Datetime | Self::Timestamp => Some(Kind::Datetime),
+        })
+    }
+}
+
+/// The kinds of values of which pyarrow makes one type, as long as it is given no others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Bool,
+    Integer,
+    Float,
+    /// NumPy's of 16 bits, or of more than 64.
+    OtherFloat,
+    Decimal,
+    Date,
+    Datetime,
+    /// A time with a zone.
+    Zoned,
+    Duration,
+    Time,
+    /// Of another class, from which it takes an integer.
+    Convertible,
+}
+
+impl Kind {
+    fn is_number(self) -> bool {
+        matches!(self, Self::Integer | Self::Float | Self::OtherFloat | Self::Decimal)
+    }
+
+    /// Whether pyarrow keeps the values of both.
+    fn goes_with(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Integer, Self::OtherFloat) | (Self::OtherFloat, Self::Integer) => false,
+            _ => self == other || (self.is_number() && other.is_number()),
+        }
+    }
+}
+
+/// The columns of which pyarrow infers a type each: items of lists, and fields of dicts, at their level.
+#[derive(Default)]
+struct Columns {
+    /// By the column that it is in, and the hash of a field's name.
+    known: HashMap<(usize, Option<isize>), usize>,
+    /// Of each column the kinds of its values, each with the class of the first one.
+    kinds: Vec<Vec<(Kind, String)>>,
+}
+
+impl Columns {
+    const ROOT: Option<usize> = Some(0);
+    /// Dicts may have as many names as they like: what is in more columns than these is not compared.
+    const MOST: usize = 1 << 12;
+
+    fn within(&mut self, column: Option<usize>, field: Option<isize>) -> Option<usize> {
+        let next = self.known.len() + 1;
+        let key = (column?, field);
+        if next > Self::MOST {
+            return self.known.get(&key).copied();
+        }
+        Some(*self.known.entry(key).or_insert(next))
+    }
+
+    fn add(&mut self, column: Option<usize>, kind: Kind, one: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Some(column) = column else { return Ok(()) };
+        if column >= self.kinds.len() {
+            self.kinds.resize_with(column + 1, Vec::new);
+        }
+        let kinds = &mut self.kinds[column];
+        if kinds.iter().any(|(known, _)| *known == kind) {
+            return Ok(());
+        }
+        let class = match kind {
+            Kind::Zoned => format!("{} with a zone", type_name(one)),
+            _ => type_name(one),
+        };
+        if let Some((of, other)) = kinds.iter().find(|(known, _)| !known.goes_with(kind)) {
+            let are_times =
+                [*of, kind].iter().all(|one| matches!(one, Kind::Zoned | Kind::Datetime));
+            let way_out = match are_times {
+                true => {
+                    "pandas.to_datetime(x, utc=True) takes those without a zone for those of UTC"
+                }
+                false => "convert them to one type first",
+            };
+            return Err(PyTypeError::new_err(format!(
+                "Python's objects of the types {other} and {class} are in one column, and pyarrow would make another value \
+                 of one of them: {way_out}"
+            )));
+        }
+        kinds.push((kind, class));
+        Ok(())
+    }
+}
