@@ -45,6 +45,8 @@ def listed(column: Any) -> Any:
 
 def _objects(data: Any, name: Any = None) -> Iterator[tuple[Any, Any]]:
     """The values that are Python's objects, of a dict of columns those of each, with its name."""
+    if name is None and _is_pandas_column(data):
+        name = getattr(data, "name", None)
     if isinstance(data, dict):
         for own, column in data.items():
             yield from _objects(column, own)
@@ -59,9 +61,9 @@ def _objects(data: Any, name: Any = None) -> Iterator[tuple[Any, Any]]:
         for level in data.levels:
             yield from _objects(level)
     elif hasattr(data.dtype, "categories"):
-        yield from _objects(data.dtype.categories, data.name)
+        yield from _objects(data.dtype.categories, name)
     elif _is_object(data.dtype):
-        yield getattr(data, "name", name), data.to_numpy()
+        yield name, data.to_numpy()
 
 
 def _is_object(dtype: Any) -> bool:

@@ -1670,6 +1670,25 @@ def test_a_file_that_changes_before_its_turn_is_told(form, of, change, tmp_path)
         list(epoch)
 
 
+@pytest.mark.parametrize("form", ["arrow", "csv"])
+def test_a_file_that_the_filter_leaves_out_by_its_folder_may_change(form, tmp_path):
+    table = pa.table({"x": range(100), "day": [0] * 50 + [1] * 50})
+    folder, part = tmp_path / "all", ds.partitioning(pa.schema({"day": pa.int64()}), flavor="hive")
+    ds.write_dataset(table, folder, format=form, partitioning=part)
+    (other,) = (path for path in folder.rglob("*") if "day=1" in str(path) and path.is_file())
+    dataset = ds.dataset(folder, format=form, partitioning=part)
+    for where, is_read in (pc.field("day") == 0, False), (pc.field("x") < 50, True):
+        epoch = iter(Loader(dataset, columns=["x"], filter=where, batch_size=10, prefetch=0))
+        found = next(epoch)["x"].tolist()
+        os.utime(other)  # as its writer does
+        if is_read:
+            with pytest.raises(OSError, match="was replaced or written to"):
+                list(epoch)
+        else:
+            found += [x for batch in epoch for x in batch["x"].tolist()]
+            assert sorted(found) == list(range(50))
+
+
 def test_a_stream_in_a_file_that_is_cut_while_it_is_read_is_told(tmp_path):
     path, table = tmp_path / "x.arrows", pa.table({"x": range(100_000)})
     with pa.ipc.new_stream(path, table.schema) as file:

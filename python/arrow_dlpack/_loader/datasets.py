@@ -236,19 +236,21 @@ class Dataset(Source):
             options |= {} if where is None else {"filter": where}
             data = read.scanner(columns=wanted, **options)
             if hasattr(data, "to_reader"):
-                data = without_views(self._reader(data, where, fragments))
+                files = partial(read.get_fragments, where)
+                data = without_views(self._reader(data, where, files))
         else:
             read = _pruned(read, where) if is_pruned else read
             names = None if wanted is None else list(dict.fromkeys([*wanted, *named()]))
-            data = self._reader(read.scanner(columns=names, **options), where, fragments)
+            scan = read.scanner(columns=names, **options)
+            data = self._reader(scan, where, read.get_fragments)
             data = _filters.filtered(data, where, wanted, seen)
         return reached(data, columns, query.may_lack)
 
-    def _reader(self, scanner: Any, where: Any, fragments: Sequence[Any] | None) -> Any:
-        """fragments: those of the scan, None for all."""
+    def _reader(self, scanner: Any, where: Any, files: Callable[[], Iterable[Any]]) -> Any:
+        """files: those of the scan, of which a filter leaves out some by the keys of folders."""
         if not is_of_pyarrow(self._dataset):
             return scanner.to_reader()
-        kept, begun = self._kept(), self._begun(fragments)
+        kept, begun = self._kept(), self._begun(files())
         watch = Watch(begun)
 
         def look(fragment: Any) -> None:
@@ -259,22 +261,22 @@ class Dataset(Source):
                 watch.look(place)
 
         def batches() -> Iterator[Any]:
-            yield from read
+            yield from data
             watch.end()
 
         # The types of files that were named hold all that is in them: their schema is empty here.
-        read = _finite.checked(
+        data = _finite.checked(
             scanner, self._dataset.schema, where, look if kept or begun else None
         )
-        return Made(read.schema, batches()) if begun else read
+        return Made(data.schema, batches()) if begun else data
 
-    def _begun(self, fragments: Sequence[Any] | None = None) -> dict[str, Any]:
-        """What tells the local files of a scan, None for all, from others later, but for Parquet,
-        of which the footers do.
+    def _begun(self, fragments: Iterable[Any]) -> dict[str, Any]:
+        """What tells these files, if they are local, from others later, but for Parquet, of which
+        the footers do.
         """
         form = getattr(self._unfiltered, "format", None)
         is_parquet = getattr(form, "default_extname", None) == "parquet"
-        return {} if is_parquet else stamps_of(fragments or self._listed())
+        return {} if is_parquet else stamps_of(fragments)
 
     def _part(self, fragments: Sequence[Any] | None, schema: Any) -> Any:
         """The dataset of these fragments; texts are of types that pyarrow's kernels take."""
@@ -360,7 +362,7 @@ class Dataset(Source):
         return Made(rest.schema, chain([] if pool is None else reader_of(pool), rest))
 
     def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
-        return partial(self._told_of, query, self._stamped | self._begun())
+        return partial(self._told_of, query, self._stamped | self._begun(self._listed()))
 
     def _told_of(self, query: Query, begun: Mapping[str, Any]) -> dict[str, Any]:
         parts = self._parts()
