@@ -39,12 +39,20 @@ def check(where: Any, takes_texts: bool) -> None:
     )
 
 
+def text_of(where: Any) -> str:
+    """A filter as pyarrow shows it: of long values the middle is left out, in letters too."""
+    try:
+        return str(where)
+    except UnicodeDecodeError as error:
+        return bytes(error.object).decode(errors="replace")
+
+
 def check_places(where: Any) -> None:
     """An error for a column that is named by its place: others are read, and in another order.
 
     Only the text of an expression tells; what is in quotes there is a value.
     """
-    text = re.sub(r'"(?:[^"\\]|\\.)*"', "", str(where)) if _is_expression(where) else ""
+    text = re.sub(r'"(?:[^"\\]|\\.)*"', "", text_of(where)) if _is_expression(where) else ""
     if found := re.search(r"(?<!FieldRef\.)FieldPath\((\d+)", text):
         raise TypeError(
             f"filter= names column {found[1]} by its place, and which columns are read depends on "
@@ -176,7 +184,9 @@ def filtered(
             raise told from error
         mask = found["holds"].combine_chunks()
         if not pa.types.is_boolean(mask.type):
-            raise TypeError(f"filter must be true or false of each row, and {where} is {mask.type}")
+            raise TypeError(
+                f"filter must be true or false of each row, and {text_of(where)} is {mask.type}"
+            )
         some = batch.select(at)
         if has_kernel:
             return some.filter(mask)
@@ -357,7 +367,8 @@ def bind(where: Any, schema: Any) -> None:
         if runs:  # which pyarrow casts to nothing
             way = f"{decoded(runs[0], schema.field(runs[0]).type)} has values that are taken"
         raise TypeError(
-            f"filter= has column {told}, which pyarrow does not take so: {error}; {way}, in {where}"
+            f"filter= has column {told}, which pyarrow does not take so: {error}; {way}, in "
+            f"{text_of(where)}"
         ) from error
 
 
@@ -367,9 +378,9 @@ def of_values(error: Exception, where: Any, schema: Any) -> Exception:
     """
     if "with timezone to timestamp without" in str(error):
         return TypeError(
-            f"filter= compares times with a zone and times without one, in {where}: {error}; a "
-            "datetime with tzinfo=, as datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), is one "
-            "with a zone"
+            "filter= compares times with a zone and times without one, in "
+            f"{text_of(where)}: {error}; a datetime with tzinfo=, as "
+            "datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), is one with a zone"
         )
     found = re.search(r"Integer value -?\d+ not in range: -?\d+ to \d+", str(error))
     if found is None:
@@ -382,7 +393,7 @@ def of_values(error: Exception, where: Any, schema: Any) -> Exception:
     return ValueError(
         f"filter= has column {told}, and pyarrow compares it as a type that has not all of its "
         f"values: {found[0]}; values of the column's type, as "
-        f'pyarrow.scalar(1, "{columns[0].type}"), are compared as they are, in {where}'
+        f'pyarrow.scalar(1, "{columns[0].type}"), are compared as they are, in {text_of(where)}'
     )
 
 
@@ -407,7 +418,7 @@ def _bind(where: Any, schema: Any) -> None:
             raise
         raise TypeError(
             f"filter= has float16 in a struct, or as a value, which pyarrow does not compare: "
-            f'field.cast("float32") and float(value) are compared, in {where}'
+            f'field.cast("float32") and float(value) are compared, in {text_of(where)}'
         ) from error
     except ValueError as error:
         name = _unmatched(error)
@@ -477,7 +488,7 @@ def check_kind(where: Any, schema: Any) -> None:
     none = make(pa.Table.from_batches([], plain))
     kind = none.scanner(columns={"holds": where}).projected_schema.field("holds").type
     if not pa.types.is_boolean(kind):
-        raise TypeError(f"filter must be true or false of each row, and {where} is {kind}")
+        raise TypeError(f"filter must be true or false of each row, and {text_of(where)} is {kind}")
     if not any(pa.types.is_timestamp(kind) or kind.num_fields for kind in plain.types):
         return
     own = pa.schema([plain.field(name) for name in named(where, plain)])

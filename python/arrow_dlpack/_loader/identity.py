@@ -105,7 +105,7 @@ def digest_of(values: Any) -> str:
 def of_filter(where: Any) -> str:
     """A text that no other filter has."""
     # pyarrow leaves out the middle of long lists, and the types of values.
-    return f"{where} {digest_of(pickle.dumps(where, 4))}"
+    return f"{_filters.text_of(where)} {digest_of(pickle.dumps(where, 4))}"
 
 
 def _value(value: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 from .. import _core
 from .._arrow_types import has_offsets, is_list_view
 from .columns import Categories, Wish
+from .filters import text_of
 from .options import LoaderOptions
 from .readers import path_of
 from .schema import features_of
@@ -53,7 +54,7 @@ def lines_of_encoder(schema: Any, options: LoaderOptions, is_whole: bool = False
 def _of_options(options: LoaderOptions) -> Iterator[tuple[str, Any]]:
     for name, value in _said(options):
         if name not in ("columns", "label", "encoder"):
-            yield name, str(value) if name == "filter" else value
+            yield name, text_of(value) if name == "filter" else value
 
 
 def _said(thing: Any) -> Iterator[tuple[str, Any]]:
