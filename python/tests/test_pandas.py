@@ -767,6 +767,58 @@ def test_objects_of_which_pyarrow_would_change_one_are_refused(kind, nesting):
     assert to_tensor(frame.assign(b=1.5), columns=["b"]).tolist() == [[1.5]] * len(series)
 
 
+def objects(values):
+    """pandas would make a matrix of arrays of one length."""
+    array = np.empty(len(values), object)
+    for at, value in enumerate(values):
+        array[at] = value
+    return pd.Series(array, name="a")
+
+
+class Indexed:
+    def __index__(self):
+        return 7
+
+
+def test_objects_within_objects_are_compared_with_those_of_their_column():
+    shared, day = [1.5], NOON.date()
+    for values in (
+        [{"a": shared, "b": shared}, {"a": [2.5], "b": [True]}],
+        [np.array([1.5]), [True]],
+        [[True], np.array([1.5])],
+        [np.array([1], "float16"), [256]],
+        [np.array(["2026-01-01"], "M8[s]"), np.array([])],
+        [{"x": np.array(["2026-01-01"], "M8[D]")}, {"x": np.array([1.5])}],
+        [[datetime.timedelta(1)], [3]],
+        [day, np.array(5)],
+        [day, Indexed()],
+        [[[0.5]], [[], [False]]],
+        [{f"k{at}": 1 for at in range(5000)}, {"z": 0.5}, {"z": True}],
+    ):
+        with pytest.raises(TypeError, match='column "a": .* of the types .* are in one column'):
+            Array(objects(values))
+    for values in (
+        [np.array([1.5]), [2], np.array([3], "int8")],
+        [{"a": shared, "b": True}, {"a": [2.5], "b": False}],
+        [{"a": 1}, {"b": True}],
+        [1.5, pa.scalar(2.5)],
+    ):
+        series = objects(values)
+        assert pa.array(Array(series)).equals(pa.array(series))
+
+
+def test_a_class_that_raises_when_it_is_looked_at_is_in_no_other_column():
+    class Hostile(type):
+        def __getattr__(cls, name):
+            raise RuntimeError(name)
+
+    class Value(metaclass=Hostile):
+        pass
+
+    frame = pd.DataFrame({"b": [1.5, 2.5], "a": objects([Value(), Value()]).to_numpy()})
+    assert to_tensor(frame, columns=["b"]).tolist() == [[1.5], [2.5]]
+
+
 @pytest.mark.parametrize(
     "values",
     [

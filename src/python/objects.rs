@@ -39,9 +39,9 @@ pub(super) fn _check_objects(values: &Bound<'_, PyAny>) -> PyResult<()> {
 /// What has items, at one level of nested values.
 #[derive(Default)]
 struct Level<'py> {
-    /// The items of each, which is here once: a list may hold another one many times. Before it the column that it is in.
+    /// The items of each, after the column that it is in. It is here once: a list may hold another one many times.
     nested: Vec<(Option<usize>, Bound<'py, PyAny>)>,
-    known: HashSet<*mut PyObject>,
+    known: HashSet<(Option<usize>, *mut PyObject)>,
     classes: Vec<(Bound<'py, PyType>, Class)>,
     columns: Columns,
 }
@@ -78,18 +78,26 @@ impl<'py> Level<'py> {
                 false => self.columns.add(column, Kind::Float, one),
             };
         }
-        if self.known.contains(&one.as_ptr()) {
+        if self.known.contains(&(column, one.as_ptr())) {
             return Ok(());
         }
         let class = self.class_of(&one.get_type())?;
         if let Some(kind) = class.kind_of(one)? {
             return self.columns.add(column, kind, one);
         }
+        if class == Class::Array {
+            if let Some(kind) = Kind::of_items(one)? {
+                // One of no dimension is a value.
+                let is_value = one.getattr(intern!(one.py(), "ndim"))?.eq(0)?;
+                let column = if is_value { column } else { self.columns.within(column, None) };
+                return self.columns.add(column, kind, one);
+            }
+        }
         let Some(items) = items_of(one, class)? else { return Ok(()) };
         let no_memory = |_| PyMemoryError::new_err("no memory to look for lists in lists");
         self.known.try_reserve(1).map_err(no_memory)?;
         self.nested.try_reserve(1).map_err(no_memory)?;
-        self.known.insert(one.as_ptr());
+        self.known.insert((column, one.as_ptr()));
         self.nested.push((column, items));
         Ok(())
     }
@@ -142,6 +150,7 @@ enum Class {
 
 impl Class {
     fn of(class: &Bound<'_, PyType>) -> PyResult<Self> {
+        let has = |name: &str| class.hasattr(name).unwrap_or(false);
         for base in class.mro() {
             let base = base.cast_into::<PyType>()?;
             // A metaclass may say anything.
@@ -163,10 +172,11 @@ impl Class {
                 ("pandas", "Timestamp") => Self::Timestamp,
                 ("pandas", "Timedelta") => Self::Timedelta,
                 ("pandas", "NaTType" | "NAType")
+                | ("pyarrow", _)
                 | ("builtins", "str" | "bytes" | "bytearray" | "list" | "tuple" | "dict") => {
                     Self::Other
                 }
-                ("builtins", "object") if class.hasattr(intern!(class.py(), "__int__"))? => {
+                ("builtins", "object") if has("__int__") || has("__index__") => {
                     Self::Value(Kind::Convertible)
                 }
                 ("builtins", "object") => Self::Other,
@@ -236,6 +246,21 @@ impl Kind {
         matches!(self, Self::Integer | Self::Float | Self::OtherFloat | Self::Decimal)
     }
 
+    /// That of all items of an array of NumPy's, unless those are objects, or of no kind.
+    fn of_items(array: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let py = array.py();
+        let dtype = array.getattr(intern!(py, "dtype"))?;
+        Ok(match dtype.getattr(intern!(py, "char"))?.extract::<char>()? {
+            '?' => Some(Self::Bool),
+            'b' | 'B' | 'h' | 'H' | 'i' | 'I' | 'l' | 'L' | 'q' | 'Q' => Some(Self::Integer),
+            'f' | 'd' => Some(Self::Float),
+            'e' | 'g' => Some(Self::OtherFloat),
+            'M' => Some(Self::Datetime),
+            'm' => Some(Self::Duration),
+            _ => None,
+        })
+    }
+
     /// Whether pyarrow keeps the values of both.
     fn goes_with(self, other: Self) -> bool {
         match (self, other) {
@@ -256,8 +281,10 @@ struct Columns {
 
 impl Columns {
     const ROOT: Option<usize> = Some(0);
+    /// That of the values themselves, which is the first one in the root.
+    const ITEMS: usize = 1;
     /// Dicts may have as many names as they like: what is in more columns than these is not compared.
-    const MOST: usize = 1 << 12;
+    const MOST: usize = 1 << 16;
 
     fn within(&mut self, column: Option<usize>, field: Option<isize>) -> Option<usize> {
         let next = self.known.len() + 1;
@@ -277,13 +304,14 @@ impl Columns {
         if kinds.iter().any(|(known, _)| *known == kind) {
             return Ok(());
         }
-        let class = match kind {
-            Kind::Zoned => format!("{} with a zone", type_name(one)),
+        let class = match (kind, one.getattr_opt(intern!(one.py(), "dtype"))?) {
+            (Kind::Zoned, _) => format!("{} with a zone", type_name(one)),
+            (_, Some(dtype)) => dtype.str()?.to_string(),
             _ => type_name(one),
         };
         if let Some((of, other)) = kinds.iter().find(|(known, _)| !known.goes_with(kind)) {
-            let are_times =
-                [*of, kind].iter().all(|one| matches!(one, Kind::Zoned | Kind::Datetime));
+            let is_time = |kind| matches!(kind, Kind::Zoned | Kind::Datetime);
+            let are_times = column == Self::ITEMS && is_time(*of) && is_time(kind);
             let way_out = match are_times {
                 true => {
                     "pandas.to_datetime(x, utc=True) takes those without a zone for those of UTC"
