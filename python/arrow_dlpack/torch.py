@@ -590,7 +590,7 @@ def _counted(loader: Loader[Any], batches: Iterator[Any], state: Any, epoch: int
 
 def data_loader(loader: Loader[Any], num_workers: int, options: dict[str, Any]) -> EpochLoader:
     """The DataLoader of ``Loader.torch``."""
-    if not isinstance(num_workers, int):
+    if not hasattr(num_workers, "__index__"):
         raise TypeError(f"num_workers must be a number of processes, got {num_workers!r}")
     if "batch_size" in options or "collate_fn" in options:
         raise TypeError("the Loader makes the batches: give it the batch_size, and a transform")

@@ -2047,3 +2047,29 @@ def test_what_is_no_text_of_an_encoder_says_what_is(tmp_path):
         Loader(pa.table({"x": [1]}), encoder=str(tmp_path / "e.json"))
     with pytest.raises(TypeError, match="num_workers must be a number of processes, got '2'"):
         Loader(pa.table({"x": [1]})).torch("2")
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("network is down"), KeyboardInterrupt(), MemoryError("full")], ids=type
+)
+def test_an_error_of_a_reader_is_told_as_it_is(error):
+    table = pa.table({"x": [1, 2]})
+    encoder = Encoder(columns=["x"]).fit(table)
+
+    def batches():
+        yield table.to_batches()[0]
+        raise error
+
+    reader = pa.RecordBatchReader.from_batches(table.schema, batches())
+    told = (type(error), arrow_dlpack.StreamError)
+    with pytest.raises(told, match=str(error)):
+        encoder(reader)
+    reader = table.to_reader()
+    assert encoder(reader)["x"].tolist() == [1, 2]
+    with pytest.raises(ValueError, match="this RecordBatchReader has no rows left"):
+        encoder(reader)
+    with pytest.raises(TypeError, match="rows must be .*, got generator: list"):
+        encoder(row for row in table.to_pylist())
+    with pytest.raises(TypeError, match=r"got RecordBatch: (pyarrow.Table.from_batches\(x\)) is"):
+        encoder(table.to_batches())
+    assert encoder(pa.Table.from_batches(table.to_batches()))["x"].tolist() == [1, 2]

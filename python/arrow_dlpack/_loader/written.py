@@ -62,13 +62,13 @@ def read(text: str | bytes) -> tuple[LoaderOptions, _core.Field]:
 
 
 def _read(text: Any) -> tuple[LoaderOptions, _core.Field]:
-    if not isinstance(text, (str, bytes)):
+    if not isinstance(text, (str, bytes, bytearray)):
         way = ": its text is json.dumps(x)" if isinstance(text, dict) else ""
         raise TypeError(f"from_json takes the text of to_json(), got {type(text).__name__}{way}")
     try:
         whole = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_members)
     except ValueError as error:
-        is_path = len(text) < 1000 and "\n" not in str(text) and os.path.exists(text)
+        is_path = isinstance(text, str) and len(text) < 1000 and os.path.isfile(text)
         way = "; pathlib.Path(x).read_text() is the text of that file" if is_path else ""
         raise ValueError(f"the text is no Encoder in JSON: {error}{way}") from None
     if not isinstance(whole, dict) or _NAME not in whole:

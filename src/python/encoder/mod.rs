@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
-use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList};
 
@@ -223,9 +223,17 @@ fn of_table(rows: &Bound<'_, PyAny>, wanted: &[TrainedColumn]) -> PyResult<(Vec<
     let imported = source::import(rows, names.as_deref()).and_then(|data| data.into_array(py));
     let is_row = || Ok::<_, PyErr>(rows.hasattr("iloc")? && !rows.hasattr("columns")?);
     let is_value = rows.is_none() || is_text(rows) || rows.is_instance_of::<PyInt>();
+    // What is Arrow data, as a reader is, tells itself what fails.
+    let is_other = || {
+        let is_arrow = rows.hasattr("__arrow_c_stream__")? || rows.hasattr("__arrow_c_array__")?;
+        Ok::<_, PyErr>(!is_arrow && (has_dlpack(rows) || rows.hasattr("__next__")?))
+    };
     let (array, field) = match imported {
-        Err(_) if is_row()? || is_value || has_dlpack(rows) || rows.hasattr("__next__")? => {
-            return Err(no_rows(rows));
+        Err(error) if error.is_instance_of::<PyException>(py) => {
+            return Err(match is_row()? || is_value || is_other()? {
+                true => no_rows(rows),
+                false => error,
+            });
         }
         imported => imported?,
     };

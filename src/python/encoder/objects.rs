@@ -856,6 +856,9 @@ pub(super) fn mapped<'py>(
                 true if row.hasattr("columns")? => (type_name(row), ": pass the frame itself"),
                 true => (type_name(row), ": x.to_dict() is one"),
                 false if is_text(row) => (described(row), ": json.loads(x) is one, if x is JSON"),
+                false if row.hasattr("__arrow_c_array__")? => {
+                    (type_name(row), ": pyarrow.Table.from_batches(x) is a table of several")
+                }
                 false => (
                     described(row),
                     ": it has the values by their names, as polars' x.row(i, named=True)",
