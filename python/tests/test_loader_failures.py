@@ -1,12 +1,15 @@
 """A source that fails in an epoch: what was handed out, and where a state goes on."""
 
+import io
 import subprocess
 import sys
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import ByLength, Loader, Mix
+from arrow_dlpack import ByLength, Categories, Loader, Mix, StreamError
 
 ROWS = 100
 
@@ -180,3 +183,48 @@ def test_a_file_system_of_python_that_fails_ends_the_epoch(source, kind):
     run = [sys.executable, "-c", STORE, source, kind]
     done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+class Ended(BaseException):
+    """As KeyboardInterrupt, which would end pytest."""
+
+
+@pytest.mark.parametrize("of", ["reader", "list", "mix", "generator", "file"])
+@pytest.mark.parametrize("wish", ["codes", "filter", "field", "plain"])
+def test_an_end_that_is_no_error_stays_what_it_is(of, wish, tmp_path):
+    """As Arrow data in C the exception would be an ArrowInvalid, which handlers of errors take."""
+    table = pa.table({"x": [1, 2], "s": ["a", "a"], "p": [{"q": 1}] * 2})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=1)
+
+    def batches():
+        yield table.to_batches()[0]
+        raise Ended
+
+    class File(io.FileIO):
+        """Whose row groups are read later than its footer."""
+
+        def read(self, *args):
+            if self.tell() < 1000 and reads:
+                raise Ended
+            return super().read(*args)
+
+    reads = []
+    reader = pa.RecordBatchReader.from_batches(table.schema, batches())
+    source = {
+        "reader": lambda: reader,
+        "list": lambda: [reader],
+        "mix": lambda: Mix([(reader, 1)]),
+        "generator": lambda: iter([reader]),
+        "file": lambda: pq.ParquetFile(File(tmp_path / "a.parquet")),
+    }[of]()
+    options = {
+        "codes": {"columns": {"x": None, "s": Categories(["a"])}},
+        "filter": {"columns": ["x"], "filter": pc.field("x") > 0},
+        "field": {"columns": ["p.q"]},
+        "plain": {"columns": ["x"]},
+    }[wish]
+    loader = Loader(source, batch_size=1, **options)
+    reads.append(True)
+    told = StreamError if (of, wish) == ("reader", "plain") else Ended
+    with pytest.raises(told, match="Ended" if told is StreamError else None):
+        list(loader)

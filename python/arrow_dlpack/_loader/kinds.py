@@ -35,7 +35,7 @@ from .known import (
     library_of,
 )
 from .paths import are_ipc_files, arrow_system, format_of, found_files
-from .readers import heads, is_frame, reader_of, table_of
+from .readers import Made, heads, is_frame, reader_of, table_of
 from .schema import Query, Run, Told, conformed, told_by
 from .sharding import Share
 from .source import Loop, Opened, Several, Source, Stream, casting, rows_of_table
@@ -187,7 +187,8 @@ class ParquetFile(Opened):
         if columns is not None:
             _core._check_names(schema.names, list(dict.fromkeys(columns)))
             schema = pa.schema([schema.field(name) for name in columns])
-        return pa.RecordBatchReader.from_batches(schema, self._batches(columns))
+        # No reader of pyarrow's, which makes an ArrowInvalid of Ctrl-C.
+        return Made(schema, self._batches(columns))
 
     def _batches(self, columns: Sequence[str] | None) -> Iterator[Any]:
         """Each is read under the lock of the file, which other loops may read too."""

@@ -68,6 +68,9 @@ def reader_of(data: Any) -> Any:
         data = _for_pyarrow(data)
     if isinstance(data, dict):
         data = {name: listed(column) for name, column in data.items()}
+    if isinstance(data, pa.RecordBatchReader):
+        # As a stream it would make an ArrowInvalid of Ctrl-C.
+        return Made(data.schema, recorded(_core._Reading(data), data))
     if not is_pandas_frame(data):  # of which `_Recorded` does it
         check_objects(data)
     try:
