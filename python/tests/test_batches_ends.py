@@ -884,3 +884,25 @@ def test_the_generator_of_a_function_is_closed_with_its_loop(end, options):
     with iter(Loader(own, batch_size=3, prefetch=0)) as batches:
         next(batches)
     assert (events, next(own)["x"].to_pylist()) == (["open"], [2, 2])
+
+
+def test_what_a_function_returns_may_have_no_way_to_close():
+    class Cursor:
+        close = None
+
+        def __init__(self):
+            self.left = 3
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            self.left -= 1
+            if self.left < 0:
+                raise StopIteration
+            return pa.table({"x": [self.left]})
+
+    loader = Loader(lambda index, count: Cursor(), batch_size=1, prefetch=0)
+    assert [batch["x"].tolist() for batch in loader] == [[2], [1], [0]]
+    with iter(loader) as batches:
+        next(batches)

@@ -368,21 +368,6 @@ def test_an_extension_type_beside_its_runs_is_named_as_it_is_encoded():
     assert "cast" not in str(refused.value)
 
 
-def test_a_field_beside_one_extension_type_is_cast(tmp_path):
-    months = pa.array(PERIODS[0])
-    tables = [
-        pa.table({"x": pa.StructArray.from_arrays([months, own], ["p", "q"])})
-        for own in (pa.array([1, 2, 3]), pa.array([0.5, 1, 2]))
-    ]
-    told = (
-        r"q: int64> in part 0 and .*q: double> in part 1: pyarrow.table\(x\).cast\(schema\) casts"
-    )
-    with pytest.raises(TypeError, match=told):
-        list(Loader(tables, columns={"x": AsArrow()}))
-    made = [tables[0].cast(tables[1].schema), tables[1]]
-    assert sum(len(batch["x"]) for batch in Loader(made, columns={"x": AsArrow()})) == 6
-
-
 @pytest.mark.parametrize("wish", [Categories.scan(), AsArrow()], ids=type)
 def test_an_encoder_refuses_what_it_does_not_tell_from_others(wish):
     frame = pandas.DataFrame({"x": pandas.Categorical(PERIODS[0])})

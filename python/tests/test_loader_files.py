@@ -1721,3 +1721,29 @@ for options in {}, {"filter": pa.compute.field("x").is_valid()}:
     run = [sys.executable, "-c", script, str(tmp_path / "x.arrow")]
     done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "way"),
+    [("?", '["?", "", "NA"]'), ("1;5", 'decimal_point=","')],
+    ids=["null", "decimal"],
+)
+def test_texts_in_the_first_block_of_a_csv_file_tell_how_they_are_numbers(words, way, tmp_path):
+    path = tmp_path / "a.csv"
+    words = f'"{words.replace(";", ",")}"'
+    path.write_text(f"age,y\n31,0\n{words},1\n", "utf-8")
+    for source in path, [path], tmp_path, Mix([(path, 1)]):
+        for options in (
+            {"columns": {"age": Cast("float32", nulls="nan")}},
+            {"columns": ["age"], "dtype": "float32"},
+        ):
+            with pytest.raises(TypeError, match='a.csv: column "age" has texts in its') as refused:
+                list(Loader(source, **options))
+            assert way in str(refused.value)
+    convert = {"null_values": ["?", "", "NA"]} if "?" in words else {"decimal_point": ","}
+    form = ds.CsvFileFormat(convert_options=pa.csv.ConvertOptions(**convert))
+    wish = Cast("float32", nulls="nan")
+    (batch,) = Loader(ds.dataset(path, format=form), columns={"age": wish}, batch_size=2)
+    assert str(batch["age"].tolist()) == ("[31.0, nan]" if "?" in words else "[31.0, 1.5]")
+    (batch,) = Loader(path, columns={"age": AsArrow(), "y": None}, batch_size=2)
+    assert batch["y"].tolist() == [0, 1]

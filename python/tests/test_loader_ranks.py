@@ -379,3 +379,15 @@ def test_a_table_goes_on_as_a_file_of_one_row_group_where_the_last_rows_are_drop
         loader.load_state_dict(saved.state_dict())
         found, expected = ([batch["id"].tolist() for batch in rest] for rest in (loader, begun))
         assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("rank", "world"), [("1", None), ("x", "2"), ("2", "2"), (None, "2"), ("0", "0")], ids=str
+)
+def test_half_of_the_variables_of_ranks_are_named(rank, world, monkeypatch):
+    for name, value in ("RANK", rank), ("WORLD_SIZE", world):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=f"RANK and WORLD_SIZE.* are '?{rank}'? and '?{world}'?$"):
+        list(Loader(pa.table({"x": [1]}), rank="auto"))

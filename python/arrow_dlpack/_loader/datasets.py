@@ -14,7 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from .. import _core
-from .._arrow_types import has_matrices
+from .._arrow_types import extensions_of, has_matrices
 from . import filters as _filters
 from . import finite as _finite
 from .identity import (
@@ -231,26 +231,27 @@ class Dataset(Source):
         if wanted == []:
             read, wanted = _for_rows(read, named if where is not None else list)
         is_pruned = where is not None and not (seen or self._is_unpruned(dataset.schema, where))
-        has_other_rows = is_pruned and _has_matrices(dataset, wanted)
-        if where is None or (is_pruned and not has_other_rows):
+        if where is None or (is_pruned and not _is_misread(dataset, wanted)):
             options |= {} if where is None else {"filter": where}
             data = read.scanner(columns=wanted, **options)
             if hasattr(data, "to_reader"):
-                files = partial(read.get_fragments, where)
-                data = without_views(self._reader(data, where, files))
+                data = without_views(self._reader(data, where, read, where))
         else:
             read = _pruned(read, where) if is_pruned else read
             names = None if wanted is None else list(dict.fromkeys([*wanted, *named()]))
             scan = read.scanner(columns=names, **options)
-            data = self._reader(scan, where, read.get_fragments)
+            data = self._reader(scan, where, read, None)
             data = _filters.filtered(data, where, wanted, seen)
         return reached(data, columns, query.may_lack)
 
-    def _reader(self, scanner: Any, where: Any, files: Callable[[], Iterable[Any]]) -> Any:
-        """files: those of the scan, of which a filter leaves out some by the keys of folders."""
+    def _reader(self, scanner: Any, where: Any, read: Any, pruned_by: Any) -> Any:
+        """read: the dataset of the scan.
+
+        pruned_by: the filter of the scan itself, which leaves out files by the keys of folders.
+        """
         if not is_of_pyarrow(self._dataset):
             return scanner.to_reader()
-        kept, begun = self._kept(), self._begun(files())
+        kept, begun = self._kept(), self._begun(read.get_fragments(pruned_by))
         watch = Watch(begun)
 
         def look(fragment: Any) -> None:
@@ -800,6 +801,15 @@ def _check_csv(path: str, schema: Any, keys: Collection[str], query: Query) -> N
         is_read = field.name in read or (is_named is not None and is_named(schema, field.name))
         if is_read and types.is_binary(field.type):
             raise ValueError(f'{path}: column "{field.name}" is no UTF-8: {_other_encoding(path)}')
+        is_asked = query.columns is not None and query.number_of(field.name) is not None
+        if is_asked and is_read and types.is_string(field.type):
+            raise _core.UnsupportedError(
+                f'{path}: column "{field.name}" has texts in its first block, and so no numbers: '
+                "pyarrow.dataset.dataset(paths, format=pyarrow.dataset.CsvFileFormat("
+                'convert_options=pyarrow.csv.ConvertOptions(null_values=["?", "", "NA"]))) takes '
+                'some of them for nulls, decimal_point="," there reads such numbers, and '
+                "Categories([...]) makes codes of texts"
+            )
     is_meant = query.columns is not None and set(read) <= set(names)
     own = [name for name in names if name not in keys]
     between = next((mark for mark in ";\t|" if len(own) == 1 and mark in own[0]), None)
@@ -837,12 +847,15 @@ def _dataset_of_plain(dataset: Any, schema: Any) -> Any:
     return pa.dataset(without_views(dataset.to_table()))
 
 
-def _has_matrices(dataset: Any, names: Sequence[str] | None) -> bool:
-    """Whether some of these columns, None for all, are such that pyarrow's scan filters wrongly."""
+def _is_misread(dataset: Any, names: Sequence[str] | None) -> bool:
+    """Whether pyarrow's scan filters some of these columns, None for all, wrongly: lists of fixed
+    size, and arrays of IPC files that are shorter than they say, as those with extension types are.
+    """
     if not is_of_pyarrow(dataset):
         return False
-    read = (own for own in dataset.schema if names is None or own.name in names)
-    return any(has_matrices(own.type) for own in read)
+    is_parquet = getattr(getattr(dataset, "format", None), "default_extname", "") == "parquet"
+    kinds = [own.type for own in dataset.schema if names is None or own.name in names]
+    return any(map(has_matrices, kinds)) or (not is_parquet and any(map(extensions_of, kinds)))
 
 
 def _pruned(dataset: Any, where: Any) -> Any:
@@ -942,7 +955,7 @@ def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> E
             "a file's first block decides its types: pyarrow.dataset.dataset(paths, format="
             "pyarrow.dataset.CsvFileFormat(convert_options=pyarrow.csv.ConvertOptions("
             f'column_types={{"{name}": "string"}}))) reads texts, {wide}, and null_values=[...] '
-            "takes some texts for nulls"
+            'takes some texts for nulls, in place of "", "NA" and such'
         )
         if "invalid UTF8" in text:
             way = _other_encoding(fragment.path)

@@ -49,7 +49,7 @@ class IpcFile:
         """
         place = local_path(self.path, self.filesystem)
         now = None if place is None else stamp_of(place)
-        if begun not in (None, now):
+        if begun is not None and now not in (None, begun):
             raise OSError(of_replaced(self.path, NEXT))
         begun = now
         with named(self.path):

@@ -503,10 +503,8 @@ def retyped(name: str, one: Any, other: Any, way: str) -> str | None:
 
     way: how one of them gets the type of the other.
     """
-    extensions = [sorted(map(str, extensions_of(kind))) for kind in (one, other)]
-    is_coded = any(has_runs(kind) for kind in (one, other))
-    if all(extensions) and (is_coded or extensions[0] != extensions[1]):
-        return None  # pyarrow casts no extension type to another one, and decodes no runs of them
+    if extensions_of(one) and extensions_of(other):
+        return None  # pyarrow casts no extension type to another one, and few encodings of them
     if (told := anew(name, one, other)) is not None:
         return told
     if _is_cast(one, other) or _is_cast(other, one):

@@ -382,8 +382,9 @@ class Stream(Source):
                 yield from begun
                 for part in left.rest():
                     yield readable_for(part, query.columns, is_named)
-            finally:
+            except GeneratorExit:
                 left.end()
+                raise
 
         batches = conformed(read(), schema, names, self._told_parts, told_by_later)
         return Made(schema, recorded(reading, batches))
@@ -421,9 +422,10 @@ class _Parts:
             yield part
 
     def end(self) -> None:
-        """The loop has ended, and with it a generator that is for this loop alone."""
-        if self._is_of_loop and hasattr(self._parts, "close"):
-            self._parts.close()
+        """The loop was left, and with it a generator that is for this loop alone."""
+        close = getattr(self._parts, "close", None)
+        if self._is_of_loop and callable(close):
+            close()
 
 
 def _begun(schema: Any, first: Any, parts: Iterator[Any]) -> tuple[Any, list[Any], dict[str, int]]:
