@@ -228,3 +228,20 @@ def test_an_end_that_is_no_error_stays_what_it_is(of, wish, tmp_path):
     told = StreamError if (of, wish) == ("reader", "plain") else Ended
     with pytest.raises(told, match="Ended" if told is StreamError else None):
         list(loader)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [{"x": [3, 4], "z": [5, 6]}, {"x": [3, 4]}, {"y": [5, 6], "x": [3, 4]}, {"x": [0.5], "y": [1]}],
+    ids=str,
+)
+def test_a_batch_that_is_other_than_its_reader_says_is_no_other_columns(second):
+    """pyarrow compares neither names nor types of what `from_batches` gets."""
+    first = pa.record_batch({"x": [1, 2], "y": [10, 20]})
+    for options in {"filter": pc.field("y") > 5}, {"columns": {"x": Categories([1, 2, 3, 4])}}:
+        batches = iter([first, pa.record_batch(second)])
+        reader = pa.RecordBatchReader.from_batches(first.schema, batches)
+        with pytest.raises(
+            ValueError, match=r"batch 1 of the reader has \(.*\), and its schema has"
+        ):
+            list(Loader(reader, **options))

@@ -24,7 +24,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 import system
-from arrow_dlpack import AsArrow, ByLength, Cast, Categories, Loader, Mix, iter_batches
+from arrow_dlpack import AsArrow, ByLength, Cast, Categories, Loader, Mix, Pad, iter_batches
 from arrow_dlpack._loader import datasets as _datasets
 from arrow_dlpack._loader.paths import found_files
 
@@ -1747,3 +1747,5 @@ def test_texts_in_the_first_block_of_a_csv_file_tell_how_they_are_numbers(words,
     assert str(batch["age"].tolist()) == ("[31.0, nan]" if "?" in words else "[31.0, 1.5]")
     (batch,) = Loader(path, columns={"age": AsArrow(), "y": None}, batch_size=2)
     assert batch["y"].tolist() == [0, 1]
+    (batch,) = Loader(path, columns={"age": Pad(0, dtype="int64")}, batch_size=2)
+    assert batch["age"].lengths.tolist() == [2, len(words) - 2]

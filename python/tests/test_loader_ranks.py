@@ -382,7 +382,7 @@ def test_a_table_goes_on_as_a_file_of_one_row_group_where_the_last_rows_are_drop
 
 
 @pytest.mark.parametrize(
-    ("rank", "world"), [("1", None), ("x", "2"), ("2", "2"), (None, "2"), ("0", "0")], ids=str
+    ("rank", "world"), [("1", None), ("x", "2"), ("2", "2"), (None, "2"), ("0", "-1")], ids=str
 )
 def test_half_of_the_variables_of_ranks_are_named(rank, world, monkeypatch):
     for name, value in ("RANK", rank), ("WORLD_SIZE", world):
@@ -391,3 +391,6 @@ def test_half_of_the_variables_of_ranks_are_named(rank, world, monkeypatch):
             monkeypatch.setenv(name, value)
     with pytest.raises(ValueError, match=f"RANK and WORLD_SIZE.* are '?{rank}'? and '?{world}'?$"):
         list(Loader(pa.table({"x": [1]}), rank="auto"))
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    assert len(list(Loader(pa.table({"x": [1]}), rank="auto"))) == 1

@@ -1,7 +1,7 @@
 //! Python's objects of which pyarrow makes Arrow data, in columns of pandas and in lists: what it would follow until the
 //! process ends, or make other values of, is refused.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::ffi::PyObject;
@@ -41,7 +41,8 @@ pub(super) fn _check_objects(values: &Bound<'_, PyAny>) -> PyResult<()> {
 struct Level<'py> {
     /// The items of each, after the column that it is in. It is here once: a list may hold another one many times.
     nested: Vec<(Option<usize>, Bound<'py, PyAny>)>,
-    known: HashSet<(Option<usize>, *mut PyObject)>,
+    /// Of each the columns that it is in.
+    known: HashMap<*mut PyObject, Vec<Option<usize>>>,
     classes: Vec<(Bound<'py, PyType>, Class)>,
     columns: Columns,
 }
@@ -78,7 +79,8 @@ impl<'py> Level<'py> {
                 false => self.columns.add(column, Kind::Float, one),
             };
         }
-        if self.known.contains(&(column, one.as_ptr())) {
+        let known = self.known.get(&one.as_ptr()).map_or(&[][..], Vec::as_slice);
+        if known.contains(&column) || known.len() >= Columns::OF_ONE {
             return Ok(());
         }
         let class = self.class_of(&one.get_type())?;
@@ -97,7 +99,7 @@ impl<'py> Level<'py> {
         let no_memory = |_| PyMemoryError::new_err("no memory to look for lists in lists");
         self.known.try_reserve(1).map_err(no_memory)?;
         self.nested.try_reserve(1).map_err(no_memory)?;
-        self.known.insert((column, one.as_ptr()));
+        self.known.entry(one.as_ptr()).or_default().push(column);
         self.nested.push((column, items));
         Ok(())
     }
@@ -285,6 +287,9 @@ impl Columns {
     const ITEMS: usize = 1;
     /// Dicts may have as many names as they like: what is in more columns than these is not compared.
     const MOST: usize = 1 << 16;
+
+    /// In more columns than these nothing is compared of what is in one list that many fields hold.
+    const OF_ONE: usize = 4;
 
     fn within(&mut self, column: Option<usize>, field: Option<isize>) -> Option<usize> {
         let next = self.known.len() + 1;

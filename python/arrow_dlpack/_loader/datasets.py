@@ -17,6 +17,7 @@ from .. import _core
 from .._arrow_types import extensions_of, has_matrices
 from . import filters as _filters
 from . import finite as _finite
+from .columns import Dense, Pad
 from .identity import (
     are_replaced,
     digest_of_head,
@@ -802,7 +803,9 @@ def _check_csv(path: str, schema: Any, keys: Collection[str], query: Query) -> N
         if is_read and types.is_binary(field.type):
             raise ValueError(f'{path}: column "{field.name}" is no UTF-8: {_other_encoding(path)}')
         is_asked = query.columns is not None and query.number_of(field.name) is not None
-        if is_asked and is_read and types.is_string(field.type):
+        # Of texts `Pad` makes the numbers of their bytes.
+        is_padded = isinstance(query.wishes.get(field.name), (Dense, Pad))
+        if is_asked and is_read and not is_padded and types.is_string(field.type):
             raise _core.UnsupportedError(
                 f'{path}: column "{field.name}" has texts in its first block, and so no numbers: '
                 "pyarrow.dataset.dataset(paths, format=pyarrow.dataset.CsvFileFormat("
@@ -853,9 +856,10 @@ def _is_misread(dataset: Any, names: Sequence[str] | None) -> bool:
     """
     if not is_of_pyarrow(dataset):
         return False
-    is_parquet = getattr(getattr(dataset, "format", None), "default_extname", "") == "parquet"
+    forms = {one.format.default_extname for one in _file_datasets(dataset)}
+    is_ipc = not forms.isdisjoint(("arrow", "feather"))
     kinds = [own.type for own in dataset.schema if names is None or own.name in names]
-    return any(map(has_matrices, kinds)) or (not is_parquet and any(map(extensions_of, kinds)))
+    return any(map(has_matrices, kinds)) or (is_ipc and any(map(extensions_of, kinds)))
 
 
 def _pruned(dataset: Any, where: Any) -> Any:

@@ -13,6 +13,7 @@ from .._arrow_types import (
     has_offsets,
     is_list,
     is_list_view,
+    is_one_schema,
     is_one_type,
     with_inner,
 )
@@ -70,7 +71,7 @@ def reader_of(data: Any) -> Any:
         data = {name: listed(column) for name, column in data.items()}
     if isinstance(data, pa.RecordBatchReader):
         # As a stream it would make an ArrowInvalid of Ctrl-C.
-        return Made(data.schema, recorded(_core._Reading(data), data))
+        return Made(data.schema, recorded(_core._Reading(data), _as_told(data)))
     if not is_pandas_frame(data):  # of which `_Recorded` does it
         check_objects(data)
     try:
@@ -95,6 +96,27 @@ def reader_of(data: Any) -> Any:
             f"{of.__module__}.{of.__qualname__}{why}{_way_out(data)}"
         ) from error
     return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+
+
+def _as_told(reader: Any) -> Iterator[Any]:
+    """The batches of a reader, which pyarrow does not compare with the schema that it tells."""
+    schema = reader.schema
+    try:
+        for number, batch in enumerate(reader):
+            if not is_one_schema(batch.schema, schema):
+                raise ValueError(
+                    f"batch {number} of the reader has {_told(batch.schema)}, and its schema has "
+                    f"{_told(schema)}: give each batch the columns of the schema, in its order"
+                )
+            yield batch
+    finally:
+        del reader  # an error that is kept does not keep it
+
+
+def _told(schema: Any) -> str:
+    """Its first columns."""
+    some = ", ".join(f"{own.name}: {own.type}" for own in list(schema)[:8])
+    return f"({some}{', ...' * (len(schema) > 8)})"
 
 
 def is_column(data: Any) -> bool:
@@ -290,9 +312,12 @@ class _Recorded:
 
 def recorded(reading: _core._Reading, batches: Iterable[Any]) -> Iterator[Any]:
     """The batches of a source, whose rows count as taken when they are read."""
-    for batch in batches:
-        reading.took(batch.num_rows)
-        yield batch
+    try:
+        for batch in batches:
+            reading.took(batch.num_rows)
+            yield batch
+    finally:
+        del batches  # an error that is kept does not keep them
     reading.end()
 
 

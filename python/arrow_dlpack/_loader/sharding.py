@@ -100,15 +100,16 @@ def _of_torch() -> tuple[int, int]:
         return distributed.get_rank(), distributed.get_world_size()
     # What torchrun sets for each process that it starts.
     rank, world = (os.environ.get(name) for name in ("RANK", "WORLD_SIZE"))
-    if rank is None and world is None:
-        return 0, 1
-    numbers = [int(one) if one is not None and one.isdecimal() else -1 for one in (rank, world)]
-    if not 0 <= numbers[0] < numbers[1]:
+    try:
+        numbers = int(rank or "0"), int(world or "1")
+    except ValueError:
+        numbers = -1, -1
+    if not 0 <= numbers[0] < numbers[1] or (rank is None and numbers[1] > 1):
         raise ValueError(
             'rank="auto" reads the environment variables RANK and WORLD_SIZE, a number below '
             f"another one, and they are {rank!r} and {world!r}"
         )
-    return numbers[0], numbers[1]
+    return numbers
 
 
 def worker_info() -> Any:
