@@ -245,3 +245,10 @@ def test_a_batch_that_is_other_than_its_reader_says_is_no_other_columns(second):
             ValueError, match=r"batch 1 of the reader has \(.*\), and its schema has"
         ):
             list(Loader(reader, **options))
+
+
+def test_a_batch_of_a_reader_may_be_nullable_where_its_schema_is_not():
+    told = pa.schema([pa.field("x", pa.int64(), nullable=False)], {"of": "the reader"})
+    reader = pa.RecordBatchReader.from_batches(told, iter([pa.record_batch({"x": [1, 2, 3]})]))
+    (batch,) = Loader(reader, filter=pc.field("x") > 1, batch_size=3)
+    assert batch["x"].tolist() == [2, 3]

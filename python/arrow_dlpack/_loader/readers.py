@@ -103,14 +103,22 @@ def _as_told(reader: Any) -> Iterator[Any]:
     schema = reader.schema
     try:
         for number, batch in enumerate(reader):
-            if not is_one_schema(batch.schema, schema):
+            if is_one_schema(batch.schema, schema):
+                yield batch
+            elif _has_columns_of(batch.schema, schema):  # which may be nullable in one
+                yield batch.from_arrays(batch.columns, schema=schema)
+            else:
                 raise ValueError(
                     f"batch {number} of the reader has {_told(batch.schema)}, and its schema has "
                     f"{_told(schema)}: give each batch the columns of the schema, in its order"
                 )
-            yield batch
     finally:
         del reader  # an error that is kept does not keep it
+
+
+def _has_columns_of(schema: Any, told: Any) -> bool:
+    """Whether names and types are the same, in one order."""
+    return schema.names == told.names and all(map(is_one_type, schema.types, told.types))
 
 
 def _told(schema: Any) -> str:
