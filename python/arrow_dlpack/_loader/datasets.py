@@ -288,7 +288,7 @@ class Dataset(Source):
             return whole
         plain = schema_without_views(schema)
         if fragments:
-            return _dataset_of(fragments, plain)
+            return _dataset_of(fragments, plain, fragments[0])
         is_plain = plain.equals(schema)
         # Tables keep their views until they are read.
         if is_plain or not any(hasattr(fragment, "path") for fragment in self._listed()):
@@ -832,9 +832,10 @@ def _other_encoding(path: str) -> str:
     )
 
 
-def _dataset_of(fragments: Sequence[Any], schema: Any) -> Any:
+def _dataset_of(fragments: Sequence[Any], schema: Any, like: Any) -> Any:
+    """like: one of them, or their dataset, with the format and the file system of all."""
     make = import_module("pyarrow.dataset").FileSystemDataset
-    return make(list(fragments), schema, fragments[0].format, fragments[0].filesystem)
+    return make(list(fragments), schema, like.format, like.filesystem)
 
 
 def _dataset_of_plain(dataset: Any, schema: Any) -> Any:
@@ -846,7 +847,7 @@ def _dataset_of_plain(dataset: Any, schema: Any) -> Any:
         )
     files = list(dataset.get_fragments())
     if files and hasattr(files[0], "path"):
-        return _dataset_of(files, schema)
+        return _dataset_of(files, schema, files[0])
     return pa.dataset(without_views(dataset.to_table()))
 
 
@@ -856,10 +857,10 @@ def _is_misread(dataset: Any, names: Sequence[str] | None) -> bool:
     """
     if not is_of_pyarrow(dataset):
         return False
-    forms = {one.format.default_extname for one in _file_datasets(dataset)}
-    is_ipc = not forms.isdisjoint(("arrow", "feather"))
     kinds = [own.type for own in dataset.schema if names is None or own.name in names]
-    return any(map(has_matrices, kinds)) or (is_ipc and any(map(extensions_of, kinds)))
+    if any(map(has_matrices, kinds)):
+        return True
+    return any(map(extensions_of, kinds)) and _has_ipc(_file_datasets(dataset))
 
 
 def _pruned(dataset: Any, where: Any) -> Any:
@@ -870,8 +871,7 @@ def _pruned(dataset: Any, where: Any) -> Any:
     if are_parquet(found):
         some = (fragment.subset(filter=where, schema=dataset.schema) for fragment in found)
         found = [fragment for fragment in some if fragment.row_groups]
-    make = import_module("pyarrow.dataset").FileSystemDataset
-    return make(found, dataset.schema, dataset.format, dataset.filesystem)
+    return _dataset_of(found, dataset.schema, dataset)
 
 
 def _local_paths(paths: Iterable[str], system: Any) -> list[str]:
@@ -1108,15 +1108,19 @@ def _scan_options(dataset: Any) -> dict[str, Any]:
     """
     files = list(_file_datasets(dataset))
     systems = [one.filesystem for one in files if one.filesystem is not None]
-    ipc = import_module("pyarrow.dataset").IpcFileFormat if files else ()
     ahead: dict[str, Any] = {}
-    if any(isinstance(one.format, ipc) for one in files):
+    if _has_ipc(files):
         ahead["use_threads"] = False
     if not systems:
         return ahead
     if all(map(is_local_system, systems)):
         return ahead | {"batch_readahead": min(16, 2 * import_module("pyarrow").cpu_count())}
     return ahead | {"fragment_readahead": 16}
+
+
+def _has_ipc(datasets: Iterable[Any]) -> bool:
+    """Whether some of these datasets are of Arrow files, which Feather's are too."""
+    return any(one.format.default_extname in ("arrow", "feather") for one in datasets)
 
 
 def _file_datasets(dataset: Any) -> Iterator[Any]:

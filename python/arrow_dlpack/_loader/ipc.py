@@ -1,6 +1,7 @@
 """Files of Arrow IPC that pyarrow's datasets do not read: streams, and Feather's first version."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -10,8 +11,8 @@ from .paths import (
     FEATHER,
     IPC_FILE,
     NEXT,
+    Watch,
     is_ipc,
-    is_rewritten,
     named,
     of_key,
     of_no_bytes,
@@ -48,16 +49,15 @@ class IpcFile:
         begun: the stamp of a local file as the epoch began, None for that of now.
         """
         place = local_path(self.path, self.filesystem)
-        now = None if place is None else stamp_of(place)
-        if begun is not None and now not in (None, begun):
-            raise OSError(of_replaced(self.path, NEXT))
-        begun = now
+        watch = Watch({} if place is None else {place: begun or stamp_of(place)})
+        look = partial(watch.look, place or "")
+        look()
         with named(self.path):
             reader = self._reader(self.filesystem.open_input_file(self.path))
         known = reader.schema.names
         self.keys = {name: key for name, key in self._keys.items() if name not in known}
         schema = with_keys(reader.schema, self.keys)
-        return Made(schema, self._batches(reader, schema, place, begun))
+        return Made(schema, self._batches(reader, schema, look))
 
     def rows(self) -> int:
         """Of a file of this machine, whose values are read for it only if they are compressed."""
@@ -97,19 +97,17 @@ class IpcFile:
                 "reads the next one, and a list of these tables is a source"
             )
 
-    def _batches(self, reader: Any, schema: Any, place: Any, begun: Any) -> Iterator[Any]:
-        """place, begun: of a local file its path, and its stamp before it was opened."""
+    def _batches(self, reader: Any, schema: Any, look: Callable[[], None]) -> Iterator[Any]:
+        """look: fails where a local file has changed."""
         pa = import_module("pyarrow")
         with named(self.path):
             for batch in reader:
-                if is_rewritten(place, begun):
-                    raise OSError(of_replaced(self.path, NEXT))
+                look()
                 columns = batch.columns
                 keys = [self.keys[name] for name in schema.names[len(columns) :]]
                 columns += [pa.repeat(key, len(batch)) for key in keys]
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
-            if is_rewritten(place, begun):
-                raise OSError(of_replaced(self.path, NEXT))
+            look()  # of a file that was cut there are no more batches
 
 
 class IpcFiles(Several):

@@ -446,7 +446,7 @@ class Watch:
     another file takes once it has given a batch is open, and read to its end.
     """
 
-    def __init__(self, begun: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(self, begun: Mapping[str, tuple[int, ...] | None]) -> None:
         """begun: the stamps of the files as the scan began."""
         self._begun, self._unread, self._last = begun, dict(begun), ""
 
