@@ -1589,6 +1589,17 @@ def test_names_of_table_formats_elsewhere_are_no_table(tmp_path):
         Loader(tmp_path / "_old/metadata/v1.metadata.json", columns=["x"])
 
 
+def write_as(form, values, path, rows=10_000):
+    """A file of one column; of Arrow's in batches of so many rows."""
+    table = pa.table({"x": values})
+    if form == "csv":
+        pa.csv.write_csv(table, path)
+        return
+    make = pa.ipc.new_file if form == "arrow" else pa.ipc.new_stream
+    with make(str(path), table.schema) as file:
+        file.write_table(table, max_chunksize=rows)
+
+
 @pytest.mark.parametrize(
     ("form", "of"),
     [
@@ -1605,14 +1616,6 @@ def test_a_file_that_is_written_anew_while_an_epoch_reads_it_is_told(
     path, new = tmp_path / f"x.{form}", tmp_path.parent / f"{tmp_path.name}.new"
     rows = np.arange(2_000_000) + 10**7
 
-    def write(values, path):
-        table = pa.table({"x": values})
-        if form == "csv":
-            return pa.csv.write_csv(table, path)
-        make = pa.ipc.new_file if form == "arrow" else pa.ipc.new_stream
-        with make(str(path), table.schema) as file:
-            file.write_table(table, max_chunksize=10_000)
-
     def values(batches):
         return np.concatenate([batch["x"] for batch in batches])
 
@@ -1622,11 +1625,11 @@ def test_a_file_that_is_written_anew_while_an_epoch_reads_it_is_told(
         "dataset": lambda: ds.dataset(path, format="csv" if form == "csv" else "ipc"),
         "mix": lambda: Mix([(path, 1)]),
     }
-    write(rows, path)
+    write_as(form, rows, path)
     loader = Loader(kinds[of](), batch_size=1000, framework="numpy")
     epoch = iter(loader)
     next(epoch)
-    write(rows[::-1], new if is_renamed else path)
+    write_as(form, rows[::-1], new if is_renamed else path)
     if is_renamed:  # what is open is the old file
         new.replace(path)
         np.testing.assert_array_equal(values(epoch), rows[1000:])
@@ -1645,24 +1648,16 @@ def test_a_file_that_changes_before_its_turn_is_told(form, of, change, tmp_path)
     (folder := tmp_path / "all").mkdir()
     paths = [folder / f"{name}.{form}" for name in "abc"]
 
-    def write(values, path):
-        table = pa.table({"x": values})
-        if form == "csv":
-            return pa.csv.write_csv(table, path)
-        make = pa.ipc.new_file if form == "arrow" else pa.ipc.new_stream
-        with make(str(path), table.schema) as file:
-            file.write_table(table, max_chunksize=10_000)
-
     for path in paths:
-        write(range(100_000, 300_000), path)
+        write_as(form, range(100_000, 300_000), path)
     source = {"paths": paths, "folder": folder, "mix": Mix([(paths, 1)])}[of]
     loader = Loader(source, batch_size=10_000, prefetch=0)
     epoch = iter(loader)
     next(epoch)
     if change == "written anew":
-        write(range(300_000, 340_000), paths[2])
+        write_as(form, range(300_000, 340_000), paths[2])
     elif change == "renamed":
-        write(range(300_000, 500_000), tmp_path / "new")
+        write_as(form, range(300_000, 500_000), tmp_path / "new")
         (tmp_path / "new").replace(paths[2])
     else:
         os.truncate(paths[2], 0 if change == "emptied" else paths[2].stat().st_size // 2)
@@ -1690,12 +1685,9 @@ def test_a_file_that_the_filter_leaves_out_by_its_folder_may_change(form, tmp_pa
 
 
 def test_a_stream_in_a_file_that_is_cut_while_it_is_read_is_told(tmp_path):
-    path, table = tmp_path / "x.arrows", pa.table({"x": range(100_000)})
-    with pa.ipc.new_stream(path, table.schema) as file:
-        file.write_table(table, max_chunksize=1000)
+    path = tmp_path / "x.arrows"
     for source in path, [path], tmp_path, Mix([(path, 1)]):
-        with pa.ipc.new_stream(path, table.schema) as file:
-            file.write_table(table, max_chunksize=1000)
+        write_as("arrows", range(100_000), path, rows=1000)
         epoch = iter(Loader(source, batch_size=100, prefetch=0))
         next(epoch)
         os.truncate(path, 0)  # as a writer does that opens it
