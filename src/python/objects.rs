@@ -87,15 +87,20 @@ impl<'py> Level<'py> {
         if let Some(kind) = class.kind_of(one)? {
             return self.columns.add(column, kind, one);
         }
-        if class == Class::Array {
-            if let Some(kind) = Kind::of_items(one)? {
-                // One of no dimension is a value.
-                let is_value = one.getattr(intern!(one.py(), "ndim"))?.eq(0)?;
-                let column = if is_value { column } else { self.columns.within(column, None) };
-                return self.columns.add(column, kind, one);
-            }
-        }
-        let Some(items) = items_of(one, class)? else { return Ok(()) };
+        let items = match class {
+            Class::Array => match Items::of(one)? {
+                Items::Objects(items) => items,
+                Items::Values(kind) => {
+                    // One of no dimension is a value.
+                    let is_value = one.getattr(intern!(one.py(), "ndim"))?.eq(0)?;
+                    let column = if is_value { column } else { self.columns.within(column, None) };
+                    return self.columns.add(column, kind, one);
+                }
+                Items::Others => return Ok(()),
+            },
+            _ if is_several(one) => one.clone(),
+            _ => return Ok(()),
+        };
         let no_memory = |_| PyMemoryError::new_err("no memory to look for lists in lists");
         self.known.try_reserve(1).map_err(no_memory)?;
         self.nested.try_reserve(1).map_err(no_memory)?;
@@ -116,23 +121,39 @@ impl<'py> Level<'py> {
     }
 }
 
-/// What has the items of something that pyarrow takes for a list or a struct.
-fn items_of<'py>(one: &Bound<'py, PyAny>, class: Class) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let is_several = one.is_instance_of::<PyList>()
+/// Whether pyarrow takes it for a list or a struct.
+fn is_several(one: &Bound<'_, PyAny>) -> bool {
+    one.is_instance_of::<PyList>()
         || one.is_instance_of::<PyDict>()
         || one.is_instance_of::<PyTuple>()
         || one.is_instance_of::<PySet>()
-        || one.is_instance_of::<PyFrozenSet>();
-    if is_several {
-        return Ok(Some(one.clone()));
+        || one.is_instance_of::<PyFrozenSet>()
+}
+
+/// What is in an array of NumPy's.
+enum Items<'py> {
+    /// What iterates over Python's objects.
+    Objects(Bound<'py, PyAny>),
+    Values(Kind),
+    /// Of no kind, such as texts.
+    Others,
+}
+
+impl<'py> Items<'py> {
+    fn of(array: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let py = array.py();
+        let dtype = array.getattr(intern!(py, "dtype"))?;
+        Ok(Self::Values(match dtype.getattr(intern!(py, "char"))?.extract::<char>()? {
+            'O' => return array.getattr(intern!(py, "flat")).map(Self::Objects),
+            '?' => Kind::Bool,
+            'b' | 'B' | 'h' | 'H' | 'i' | 'I' | 'l' | 'L' | 'q' | 'Q' => Kind::Integer,
+            'f' | 'd' => Kind::Float,
+            'e' | 'g' => Kind::OtherFloat,
+            'M' => Kind::Datetime,
+            'm' => Kind::Duration,
+            _ => return Ok(Self::Others),
+        }))
     }
-    let py = one.py();
-    if class != Class::Array
-        || one.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "char"))?.ne("O")?
-    {
-        return Ok(None);
-    }
-    one.getattr(intern!(py, "flat")).map(Some)
 }
 
 /// What pyarrow takes the objects of a class for.
@@ -248,21 +269,6 @@ impl Kind {
         matches!(self, Self::Integer | Self::Float | Self::OtherFloat | Self::Decimal)
     }
 
-    /// That of all items of an array of NumPy's, unless those are objects, or of no kind.
-    fn of_items(array: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        let py = array.py();
-        let dtype = array.getattr(intern!(py, "dtype"))?;
-        Ok(match dtype.getattr(intern!(py, "char"))?.extract::<char>()? {
-            '?' => Some(Self::Bool),
-            'b' | 'B' | 'h' | 'H' | 'i' | 'I' | 'l' | 'L' | 'q' | 'Q' => Some(Self::Integer),
-            'f' | 'd' => Some(Self::Float),
-            'e' | 'g' => Some(Self::OtherFloat),
-            'M' => Some(Self::Datetime),
-            'm' => Some(Self::Duration),
-            _ => None,
-        })
-    }
-
     /// Whether pyarrow keeps the values of both.
     fn goes_with(self, other: Self) -> bool {
         match (self, other) {
@@ -287,7 +293,6 @@ impl Columns {
     const ITEMS: usize = 1;
     /// Dicts may have as many names as they like: what is in more columns than these is not compared.
     const MOST: usize = 1 << 16;
-
     /// In more columns than these nothing is compared of what is in one list that many fields hold.
     const OF_ONE: usize = 4;
 
