@@ -3,8 +3,9 @@
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -196,6 +197,13 @@ def is_one_schema(one: Any, other: Any) -> bool:
         return False
     plain, pairs = import_module("pyarrow").DataType, zip(one.types, other.types, strict=True)
     return all(type(kind) is plain or is_one_type(kind, theirs) for kind, theirs in pairs)
+
+
+def comparison_with(schema: Any) -> Callable[[Any], bool]:
+    """`is_one_schema` with this one, for many others."""
+    if any(map(extensions_of, schema.types)):
+        return partial(is_one_schema, schema)
+    return partial(type(schema).equals, schema)
 
 
 def _canonical(text: str) -> str:

@@ -1,10 +1,11 @@
-"""Frames of pandas: their numbers, their names, and columns that need not be convertible."""
+"""What is made Arrow data of: frames of pandas, and readers of pyarrow."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _core
+from ._arrow_types import comparison_with, is_one_type
 
 #: pyarrow's conversion of more values than this costs less than what it saves.
 _FEW_VALUES = 100_000
@@ -79,8 +80,12 @@ def prepared(data: Any) -> Any:
     a name is a RangeIndex. pandas makes one of any integers at equal steps, and pyarrow writes it
     as metadata alone, so that its values would decide whether the column is there.
 
-    Fails for what `check_objects` refuses; other data are returned as they are.
+    Of a reader of pyarrow's one whose batches have its schema. Fails for what `check_objects`
+    refuses; other data are returned as they are.
     """
+    reader = class_of("pyarrow", "RecordBatchReader")
+    if isinstance(data, reader):
+        return reader.from_batches(data.schema, as_told(data))
     check_objects(data)
     if not is_pandas_frame(data):
         return data
@@ -110,6 +115,36 @@ def _as_index(steps: Any) -> Any:
 def stream_of(frame: Any, requested_schema: Any = None) -> Any:
     """What ``__arrow_c_stream__`` of a frame or a series of pandas returns."""
     return prepared(frame).__arrow_c_stream__(requested_schema)
+
+
+def as_told(reader: Any) -> Iterator[Any]:
+    """The batches of a reader, which pyarrow does not compare with the schema that it tells."""
+    schema = reader.schema
+    has_one = comparison_with(schema)
+    try:
+        for number, batch in enumerate(reader):
+            if has_one(batch.schema):
+                yield batch
+            elif _has_columns_of(batch.schema, schema):  # which may be nullable in one
+                yield batch.from_arrays(batch.columns, schema=schema)
+            else:
+                raise ValueError(
+                    f"batch {number} of the reader has {_told(batch.schema)}, and its schema has "
+                    f"{_told(schema)}: give each batch the columns of the schema, in its order"
+                )
+    finally:
+        del reader  # an error that is kept does not keep it
+
+
+def _has_columns_of(schema: Any, told: Any) -> bool:
+    """Whether names and types are the same, in one order."""
+    return schema.names == told.names and all(map(is_one_type, schema.types, told.types))
+
+
+def _told(schema: Any) -> str:
+    """Its first columns."""
+    some = ", ".join(f"{own.name}: {own.type}" for own in list(schema)[:8])
+    return f"({some}{', ...' * (len(schema) > 8)})"
 
 
 def numbers(frame: Any, names: Sequence[str] | None, takes_nan: bool) -> Any:

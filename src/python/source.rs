@@ -241,21 +241,27 @@ fn call_for_stream(
     moved(&capsule)
 }
 
-/// The frame or series of pandas of which pyarrow is to make Arrow data; `None` of anything else. Refuses lists which pyarrow
-/// follows until the process ends.
+/// The frame or series of pandas of which pyarrow is to make Arrow data, and of a reader of pyarrow's one whose batches are
+/// compared with its schema; `None` of anything else. Refuses lists which pyarrow follows until the process ends.
 fn prepared<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static PREPARED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
     let py = object.py();
-    let Some(pandas) = loaded_module(py, intern!(py, "pandas"))? else { return Ok(None) };
-    let mut is_of_pandas = false;
-    for class in [intern!(py, "DataFrame"), intern!(py, "Series")] {
+    let (pandas, pyarrow) = (intern!(py, "pandas"), intern!(py, "pyarrow"));
+    let classes = [
+        (pandas, intern!(py, "DataFrame")),
+        (pandas, intern!(py, "Series")),
+        (pyarrow, intern!(py, "RecordBatchReader")),
+    ];
+    let mut is_one = false;
+    for (module, class) in classes {
+        let Some(module) = loaded_module(py, module)? else { continue };
         // Another thread may be importing it.
-        if let Some(class) = pandas.getattr_opt(class)? {
-            is_of_pandas |= object.get_type().is_subclass(&class).unwrap_or(false);
+        if let Some(class) = module.getattr_opt(class)? {
+            is_one |= object.get_type().is_subclass(&class).unwrap_or(false);
         }
     }
-    if !is_of_pandas {
+    if !is_one {
         return Ok(None);
     }
     match of_frames(py, &PREPARED, "prepared")? {

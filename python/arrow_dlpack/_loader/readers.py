@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from itertools import chain
+from traceback import format_exception
 from typing import Any
 
 from .. import _core
@@ -13,11 +14,11 @@ from .._arrow_types import (
     has_offsets,
     is_list,
     is_list_view,
-    is_one_schema,
     is_one_type,
     with_inner,
 )
 from .._frames import (
+    as_told,
     check_objects,
     class_of,
     explained,
@@ -71,7 +72,7 @@ def reader_of(data: Any) -> Any:
         data = {name: listed(column) for name, column in data.items()}
     if isinstance(data, pa.RecordBatchReader):
         # As a stream it would make an ArrowInvalid of Ctrl-C.
-        return Made(data.schema, recorded(_core._Reading(data), _as_told(data)))
+        return Made(data.schema, recorded(_core._Reading(data), as_told(data)))
     if not is_pandas_frame(data):  # of which `_Recorded` does it
         check_objects(data)
     try:
@@ -96,35 +97,6 @@ def reader_of(data: Any) -> Any:
             f"{of.__module__}.{of.__qualname__}{why}{_way_out(data)}"
         ) from error
     return pa.RecordBatchReader.from_batches(batch.schema, [batch])
-
-
-def _as_told(reader: Any) -> Iterator[Any]:
-    """The batches of a reader, which pyarrow does not compare with the schema that it tells."""
-    schema = reader.schema
-    try:
-        for number, batch in enumerate(reader):
-            if is_one_schema(batch.schema, schema):
-                yield batch
-            elif _has_columns_of(batch.schema, schema):  # which may be nullable in one
-                yield batch.from_arrays(batch.columns, schema=schema)
-            else:
-                raise ValueError(
-                    f"batch {number} of the reader has {_told(batch.schema)}, and its schema has "
-                    f"{_told(schema)}: give each batch the columns of the schema, in its order"
-                )
-    finally:
-        del reader  # an error that is kept does not keep it
-
-
-def _has_columns_of(schema: Any, told: Any) -> bool:
-    """Whether names and types are the same, in one order."""
-    return schema.names == told.names and all(map(is_one_type, schema.types, told.types))
-
-
-def _told(schema: Any) -> str:
-    """Its first columns."""
-    some = ", ".join(f"{own.name}: {own.type}" for own in list(schema)[:8])
-    return f"({some}{', ...' * (len(schema) > 8)})"
 
 
 def is_column(data: Any) -> bool:
@@ -167,6 +139,27 @@ def _of_frames(batches: Any, readable: Callable[[Any], Any]) -> Any:
     readers = (reader_of(readable(frame)) for frame in chain([first], frames))
     head = next(readers)
     return Made(head.schema, recorded(reading, chain(head, chain.from_iterable(readers))))
+
+
+def streamed(reader: Any) -> Any:
+    """A reader of pyarrow's, of which an error is that of a stream; other data as they are.
+
+    As a stream it would make an ArrowInvalid of Ctrl-C, and of a batch that is other than its
+    schema values that are none.
+    """
+    if not isinstance(reader, class_of("pyarrow", "RecordBatchReader")):
+        return reader
+
+    def batches() -> Iterator[Any]:
+        try:
+            yield from as_told(reader)
+            return
+        except Exception as error:
+            # As pyarrow has it in a stream.
+            told = f"{error}. Detail: Python exception: {''.join(format_exception(error))}"
+        raise _core._stream_error(told)  # which does not keep the reader, as a context would
+
+    return Made(reader.schema, recorded(_core._Reading(reader), batches()))
 
 
 def table_of(schema: Any) -> Any:
