@@ -293,6 +293,8 @@ def _conversion_of(column: Any, error: Exception) -> str:
     if isinstance(error, UnicodeEncodeError):
         return '.str.encode("utf-8", "replace").str.decode("utf-8") has "?" in its place, and '
     dtype = column.dtype
+    if any(getattr(value, "ndim", 0) > 1 for value in column):
+        return ".map(numpy.ravel) has the items of each of its arrays as a list, and "
     # pyarrow takes numbers in the machine's byte order only.
     is_swapped = not getattr(dtype, "isnative", True) and dtype.kind in "iuf"
     kind = str(dtype.newbyteorder("=") if is_swapped else dtype)

@@ -1210,7 +1210,8 @@ def test_a_type_of_polars_in_a_column_without_a_name_is_told_so():
      pytest.param(np.array([1.5], "longdouble"), 'x.astype("float64") has its values',
                   marks=system.needs_long_double),
      (np.array([1], ">i4"), 'x.astype("int32") has its values'),
-     ([object()], 'x.astype("str") makes texts of its values')],
+     ([object()], 'x.astype("str") makes texts of its values'),
+     ([np.ones((2, 3))], "x.map(numpy.ravel) has the items of each of its arrays as a list")],
 )  # fmt: skip
 def test_a_series_that_arrow_has_no_type_for_says_what_converts_it(values, note):
     series = pd.Series(values)
@@ -1218,7 +1219,7 @@ def test_a_series_that_arrow_has_no_type_for_says_what_converts_it(values, note)
     with pytest.raises((NotImplementedError, TypeError, ValueError)) as refused:
         to_tensor(series)
     assert note in refused.value.__notes__
-    made = eval(note.partition(" ")[0], {"asdlpack": asdlpack, "x": series})
+    made = eval(note.partition(" ")[0], {"asdlpack": asdlpack, "numpy": np, "x": series})
     assert len(made) == 1
     for call in (to_tensor, lambda x: list(Loader(x))):
         with pytest.raises((NotImplementedError, TypeError, ValueError)) as refused:
@@ -1329,6 +1330,19 @@ def test_what_a_loader_does_not_read_names_what_it_does():
     several = [datasets.Dataset.from_dict({"x": [1.0]})] * 2
     assert refusal(Loader, several).endswith("datasets.concatenate_datasets(x) is one dataset")
     assert len(next(iter(Loader(datasets.concatenate_datasets(several), batch_size=9)))["x"]) == 2
+
+
+def test_arrays_of_hugging_face_name_the_cast_that_makes_rows_of_one_shape():
+    datasets = pytest.importorskip("datasets")
+    rows = {"m": [[[0, 1], [1, 0], [1, 1]]] * 4}
+    for kind in ("float32", "int8"):
+        features = datasets.Features({"m": datasets.Array2D((3, 2), kind)})
+        x = datasets.Dataset.from_dict(rows, features)
+        for refused in refusal(list, Loader(x)), refusal(to_tensor_dict, x.data.table):
+            way = re.search(r"x\.cast_column\(.*\)\)", refused).group()
+            (batch,) = Loader(eval(way, {"datasets": datasets, "x": x}), batch_size=4)
+            assert batch["m"].shape == (4, 3, 2)
+            assert refused.partition(way)[2].startswith(" does for rows of shape (3, 2)")
 
 
 def test_a_list_of_sources_that_are_no_tables_names_what_reads_them(tmp_path):

@@ -276,6 +276,12 @@ impl Asked<'_> {
                 words + self.or_arrow(column)
             }
             (_, Error::UnsupportedExtension { in_rows: true, .. }) => words + self.or_arrow(column),
+            (_, Error::UnsupportedExtension { name, data_type, .. })
+                if name.starts_with("datasets.features.features.Array")
+                    && is_variable_list(data_type) =>
+            {
+                as_sequences(data_type, column) + self.or_arrow(column)
+            }
             (_, Error::UnsupportedExtension { name, data_type, .. }) => {
                 let of_storage = self.of_storage(data_type, column).unwrap_or(words);
                 match self {
@@ -604,6 +610,22 @@ fn items_of(data_type: &DataType) -> String {
         Some(dtype) => dtype.to_string(),
         None => "int64".to_owned(),
     }
+}
+
+/// What makes rows of one shape of the arrays of Hugging Face, which stores each as lists of lists.
+fn as_sequences(storage: &DataType, column: Option<&str>) -> String {
+    let (mut shape, mut items) = (String::new(), storage);
+    let mut made = format!("datasets.Value(\"{}\")", items_of(storage).trim_end_matches('_'));
+    for length in 2.. {
+        let Some(item) = item_of(items) else { break };
+        items = item.data_type();
+        made = format!("datasets.Sequence({made}, {length})");
+        shape.insert_str(0, &format!("{length}{}", if length > 2 { ", " } else { "" }));
+    }
+    format!(
+        "cast it in its dataset, as x.cast_column({:?}, {made}) does for rows of shape ({shape})",
+        column.unwrap_or("column")
+    )
 }
 
 /// What to do with rows whose items have no form in them.
