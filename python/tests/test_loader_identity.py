@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, Cast, Loader, Mix
+from arrow_dlpack import AsArrow, Cast, Categories, Loader, Mix
 from arrow_dlpack._loader import identity as _identity
 
 
@@ -486,3 +486,101 @@ def test_a_resumed_loop_has_names_and_types_in_its_state(kind, batches):
         floats = table.set_column(0, "x", table["x"].cast("float64"))
         with pytest.raises(ValueError, match='column "x" was int64, and is double'):
             rest_of(floats, state, batch_size=10)
+
+
+FAR = {
+    "zoned": pa.array([253402300799000000] * 40, pa.timestamp("us", "Europe/Paris")),
+    "infinite": pa.array([2**63 - 1] * 40, pa.timestamp("us")),
+    "one": pa.array([None, -(2**62), *range(38)], pa.timestamp("ms")),
+    "date": pa.array([10**8] * 40, pa.date32()),
+    "date64": pa.array([86_400_000 * 10**8] * 40, pa.date64()),
+    "duration": pa.array([2**62] * 40, pa.duration("s")),
+    "list": pa.array([[10**8, None]] * 40, pa.list_(pa.date32())),
+    "struct": pa.array([{"t": 10**8}] * 40, pa.struct({"t": pa.date32()})),
+    "map": pa.array([[("a", 10**8)]] * 40, pa.map_(pa.string(), pa.date32())),
+    "words": pa.array([10**8] * 40, pa.date32()).dictionary_encode(),
+    "no zone": pa.array(range(40), pa.timestamp("us", "Mars/Base")),
+    "one name twice": pa.StructArray.from_arrays([pa.array(range(40))] * 2, ["a", "a"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("form", "of"),
+    [
+        (form, of)
+        for form in ("table", "list", "arrow")
+        for of in FAR
+        if (form, of) != ("list", "one name twice")  # of which parts have one
+    ],
+)
+def test_a_state_is_of_its_rows_where_python_has_no_such_time(of, form, tmp_path):
+    def source(first, at):
+        table = pa.table({"x": range(first, first + 40), "t": FAR[of]})
+        with pa.ipc.new_file(tmp_path / f"{at}.arrow", table.schema) as sink:
+            sink.write_table(table)
+        kinds = {"table": table, "list": table.to_batches(7), "arrow": tmp_path / f"{at}.arrow"}
+        return kinds[form], table
+
+    options = {"columns": ["x"], "filter": pc.field("t").is_valid() | pc.field("x").is_valid()}
+    (one, table), (other, others) = source(0, 0), source(1000, 1)
+    state = state_of(one, **options)
+    for same in one, table, table.slice(0, 5).to_batches() + table.slice(5).to_batches():
+        assert next(iter(rest_of(same, state, **options)))["x"].tolist() == [2, 3]
+    for moved in other, others:
+        with pytest.raises(ValueError, match="the state is of other data"):
+            rest_of(moved, state, **options)
+
+
+def test_far_times_are_the_same_in_any_unit_and_zone():
+    options = {"columns": {"t": AsArrow()}}
+    state = state_of(pa.table({"t": pa.array([2**52] * 9, pa.timestamp("s", "UTC"))}), **options)
+    other = pa.table({"t": pa.array([2**52 * 1000] * 9, pa.timestamp("ms", "Asia/Tokyo"))})
+    assert len(rest_of(other, state, **options)) == 4
+    other = pa.table({"t": pa.array([2**52 * 1000 + 1] * 9, pa.timestamp("ms", "UTC"))})
+    with pytest.raises(ValueError, match="the state is of other data"):
+        rest_of(other, state, **options)
+
+
+@pytest.mark.parametrize("is_field", [False, True])
+def test_other_codes_of_the_same_words_are_other_numbers(is_field):
+    def coded(words, codes):
+        column = pa.DictionaryArray.from_arrays(pa.array(codes * 20, pa.int8()), words)
+        return pa.table({"x": pa.StructArray.from_arrays([column], ["y"]) if is_field else column})
+
+    name = "x.y" if is_field else "x"
+    one, other = coded(["a", "b"], [0, 1]), coded(["b", "a"], [1, 0])
+    state = state_of(one, physical=True, columns=[name])
+    for same in one, one.slice(0, 9).to_batches() + one.slice(9).to_batches():
+        assert len(rest_of(same, state, physical=True, columns=[name])) == 19
+    for others in other, other.to_batches(4):
+        with pytest.raises(ValueError, match="other codes for the same words"):
+            rest_of(others, state, physical=True, columns=[name])
+    words = {name: Categories(["a", "b"])}
+    for options in {"columns": words, "physical": True}, {"columns": {name: AsArrow()}}:
+        assert len(rest_of(other, state_of(one, **options), **options)) == 19
+
+
+def test_the_same_times_in_lists_structs_and_physical_are_one_type():
+    times = pa.array(range(0, 40_000, 1000), pa.timestamp("us", "UTC"))
+    zoned = times.cast(pa.timestamp("us", "Europe/Paris"))
+    for one, other in (times, zoned), (zoned, times.cast(pa.timestamp("us", "Etc/UTC"))):
+        state = state_of(pa.table({"t": one}), physical=True)
+        assert len(rest_of(pa.table({"t": other}), state, physical=True)) == 19
+    moved = pa.table({"t": times.cast(pa.timestamp("ms", "UTC"))})
+    with pytest.raises(ValueError, match=r'column "t" was timestamp\[us, tz=UTC\]'):
+        rest_of(moved, state, physical=True)
+
+    def wrapped(array):
+        offsets = pa.array(range(len(array) + 1), pa.int32())
+        yield pa.StructArray.from_arrays([array], ["t"])
+        yield pa.ListArray.from_arrays(offsets, array)
+        yield pa.FixedSizeListArray.from_arrays(array, 1)
+        yield pa.MapArray.from_arrays(offsets, pa.array(["k"] * len(array)), array)
+
+    durations = pa.array(range(0, 40_000, 1000), pa.duration("us"))
+    pairs = [(times, zoned.cast(pa.timestamp("ns", "Europe/Paris")))]
+    pairs += [(durations, durations.cast(pa.duration("ms")))]
+    for one, other in pairs:
+        for own, others in zip(wrapped(one), wrapped(other), strict=True):
+            state = state_of(pa.table({"c": own}), columns={"c": AsArrow()})
+            assert len(rest_of(pa.table({"c": others}), state, columns={"c": AsArrow()})) == 19

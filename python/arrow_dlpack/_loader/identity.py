@@ -13,9 +13,10 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
-from .._arrow_types import meaning_of, name_of_type
+from .._arrow_types import is_list, meaning_of, name_of_type, with_inner
 from . import filters as _filters
 from .known import is_local_system, local_path
 from .parallel import side_by_side
@@ -71,17 +72,29 @@ def of_rows(
     told = of_types(some[0].schema if schema is None else schema, query)
     # Columns by their names: whether their order matters is for others to say.
     names = sorted(told["columns"])
-    try:
-        picked = (row for one in some for row in _picked(one, names))
-        found = dict(zip(at, picked, strict=True))
-        sample, head, tail = (
-            _digest_of_rows([found[row] for row in rows_at], names)
-            for rows_at in (steps, first, final)
-        )
-    except (OverflowError, ValueError):  # dates and times that Python has not
-        return told | {"rows": rows}
-    ends = {"head": head, "tail": tail}
-    return told | {"rows": rows, "sample": sample, "ends": ends}
+    found = dict(zip(at, chain.from_iterable(_picked(one, names) for one in some), strict=True))
+    sample, head, tail = (
+        _digest_of_rows([found[row] for row in rows_at], names) for rows_at in (steps, first, final)
+    )
+    codes = _codes(some, names, query) if query.physical else {}
+    return told | codes | {"rows": rows, "sample": sample, "ends": {"head": head, "tail": tail}}
+
+
+def _codes(some: Sequence[Any], names: Sequence[str], query: Query) -> dict[str, str]:
+    """What tells codes of dictionaries from those of other words for the same values, where tables
+    have one dictionary: a source of several may be in other parts elsewhere.
+    """
+    pa, found = import_module("pyarrow"), []
+    tables = [pa.table(reached(one, names, lambda name: True)) for one in some]
+    for name in names:
+        if name in query.categories or any(one.schema.names.count(name) != 1 for one in tables):
+            continue
+        parts = [part for one in tables for part in one.column(name).chunks]
+        if not parts or not all(pa.types.is_dictionary(part.type) for part in parts):
+            continue
+        if all(part.dictionary.equals(parts[0].dictionary) for part in parts):
+            found.append((name, [code for part in parts for code in part.indices.to_pylist()]))
+    return {"codes": digest_of(found)} if found else {}
 
 
 def _picked(table: Any, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -89,8 +102,45 @@ def _picked(table: Any, names: Sequence[str]) -> list[dict[str, Any]]:
     found = import_module("pyarrow").table(reached(table, names, lambda name: True))
     counts = Counter(found.schema.names)
     known = [name for name in names if counts[name] == 1]
-    rows: list[dict[str, Any]] = found.select(known).to_pylist()
-    return rows
+    columns = [_values(found.column(name)) for name in known]
+    rows = zip(*columns, strict=True) if known else ((),) * len(found)
+    return [dict(zip(known, row, strict=True)) for row in rows]
+
+
+def _values(column: Any) -> list[Any]:
+    """Those of a column as Python's, and as numbers where Python has none of its dates or times."""
+    pa, kind = import_module("pyarrow"), column.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        column = column.cast(pa.timestamp(kind.unit, "UTC"))
+    try:
+        values: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        values = list(map(_held, column))
+    return values
+
+
+def _held(scalar: Any) -> Any:
+    """A value of Arrow as Python's, or what is in it."""
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        kind = scalar.type
+    if import_module("pyarrow").types.is_struct(kind):
+        return [_held(scalar[at]) for at in range(kind.num_fields)]
+    if hasattr(scalar, "values"):  # of a list or a map
+        return list(map(_held, scalar.values))
+    value = scalar.value
+    return _held(value) if hasattr(value, "as_py") else value * _NANOSECONDS[_unit_of(kind)]
+
+
+#: In each unit of dates and times.
+_NANOSECONDS = {"day": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+def _unit_of(kind: Any) -> str:
+    types = import_module("pyarrow").types
+    of_dates = "day" if types.is_date32(kind) else "ms"
+    return str(getattr(kind, "unit", of_dates))
 
 
 def _digest_of_rows(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
@@ -215,7 +265,7 @@ def _ends(rows: Callable[[bool], Iterator[Any]], names: Sequence[str]) -> dict[s
     """
     found: dict[str, str] = {}
     for name, is_last in ("head", False), ("tail", True):
-        # What cannot be read, or has dates that Python has not, is no matter until a batch has it.
+        # What cannot be read is no matter until a batch has it.
         with suppress(NotImplementedError, OSError, OverflowError, ValueError):
             some = _rows_at_end(rows(is_last), is_last)
             found |= {} if some is None else {name: _digest_of_rows(some, names)}
@@ -406,10 +456,34 @@ def _type_name(field: Any, is_physical: bool) -> str:
     types, kind = import_module("pyarrow").types, alike(meaning_of(field))
     family = next((name for name in _FAMILIES if getattr(types, f"is_{name}")(kind)), None)
     if family is None or (is_physical and types.is_temporal(kind)):
-        return name_of_type(kind)  # the numbers are of this unit
+        return name_of_type(_of_family(kind, is_physical))
     if family == "timestamp" and kind.tz is not None:
         return "timestamp with a zone"
     return "large_binary" if family == "fixed_size_binary" else family
+
+
+def _of_family(kind: Any, is_physical: bool) -> Any:
+    """One type for all whose values are the same; of physical ones the numbers are, of one unit."""
+    pa, types = import_module("pyarrow"), import_module("pyarrow").types
+    if is_list(kind) or types.is_struct(kind) or types.is_map(kind):
+        fields = [kind.field(at) for at in range(kind.num_fields)]
+        if types.is_map(kind):
+            fields = [kind.key_field, kind.item_field]
+        own = [field.with_type(_of_family(field.type, is_physical)) for field in fields]
+        return with_inner(kind, own)
+    if types.is_timestamp(kind):
+        return pa.timestamp(kind.unit if is_physical else "ns", kind.tz and "UTC")
+    if is_physical and types.is_temporal(kind):
+        return kind
+    of_families = {
+        "time": pa.time64("ns"),
+        "date": pa.date64(),
+        "duration": pa.duration("ns"),
+        "decimal": pa.decimal256(76),
+        "fixed_size_binary": pa.large_binary(),
+    }
+    found = (of for name, of in of_families.items() if getattr(types, f"is_{name}")(kind))
+    return next(found, kind)
 
 
 class OtherDataError(ValueError):
@@ -461,7 +535,7 @@ def check(
     if saved.get("files") == _REPLACED:
         raise refusal(_difference("files", _REPLACED, None))
     drawn = ["drawn"] if is_begun else []
-    for name in ("columns", *order, "filter", "rows", "keys", *drawn, *_KINDS):
+    for name in ("columns", *order, "filter", "rows", "keys", "codes", *drawn, *_KINDS):
         if name not in saved or name not in ours:
             continue
         if saved[name] != ours[name]:
@@ -524,6 +598,7 @@ def _difference(name: str, saved: Any, ours: Any) -> str:
     return {
         "filter": "the dataset had another filter of its own",
         "keys": "folders had other keys",
+        "codes": "dictionaries had other codes for the same words",
         "drawn": (
             "the dataset had another seed of its shuffle() or interleave_datasets(), or none, or "
             "another epoch by its set_epoch()"
