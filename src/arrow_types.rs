@@ -5,12 +5,12 @@
 #[cfg(feature = "pyo3")]
 use std::mem::discriminant;
 
-#[cfg(feature = "pyo3")]
-use arrow_schema::Field;
 use arrow_schema::{
     ArrowError, DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION,
     DECIMAL256_MAX_PRECISION, DataType, FieldRef, TimeUnit, UnionMode,
 };
+#[cfg(feature = "pyo3")]
+use arrow_schema::{Field, Fields};
 
 /// Most levels of nested types: as many as NumPy and PyTorch allow axes. The limit is needed because types are
 /// followed recursively.
@@ -95,7 +95,7 @@ pub(crate) fn item_of(data_type: &DataType) -> Option<&FieldRef> {
     }
 }
 
-/// Whether two types are the same but for metadata, the names of lists' items and of maps' entries, and nullability, on
+/// Whether two types are the same but for metadata, the names of lists' items and of what is in maps, and nullability, on
 /// which `are_alike` may insist.
 #[cfg(feature = "pyo3")]
 pub(crate) fn is_renamed(
@@ -106,14 +106,20 @@ pub(crate) fn is_renamed(
     let same = |one: &Field, other: &Field| {
         are_alike(one, other) && is_renamed(one.data_type(), other.data_type(), are_alike)
     };
+    let all_same = |one: &Fields, other: &Fields| {
+        one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+    };
     match (one, other) {
         (DataType::Struct(one), DataType::Struct(other)) => {
-            let mut pairs = one.iter().zip(other);
-            one.len() == other.len()
-                && pairs.all(|(one, other)| one.name() == other.name() && same(one, other))
+            one.iter().map(|one| one.name()).eq(other.iter().map(|other| other.name()))
+                && all_same(one, other)
         }
         (DataType::Map(one, sorted), DataType::Map(other, are_sorted)) => {
-            sorted == are_sorted && same(one, other)
+            let entries = (one.data_type(), other.data_type());
+            let (DataType::Struct(fields), DataType::Struct(others)) = entries else {
+                return false;
+            };
+            sorted == are_sorted && are_alike(one, other) && all_same(fields, others)
         }
         (DataType::FixedSizeList(_, one), DataType::FixedSizeList(_, other)) if one != other => {
             false

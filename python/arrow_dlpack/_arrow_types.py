@@ -206,6 +206,31 @@ def comparison_with(schema: Any) -> Callable[[Any], bool]:
     return partial(type(schema).equals, schema)
 
 
+def is_one_storage(one: Any, other: Any) -> bool:
+    """Whether schemas have equal names, and types that store equal values alike."""
+    if one.names != other.names:
+        return False
+    return all(map(is_one_type, map(_stored, one.types), map(_stored, other.types)))
+
+
+def _stored(kind: Any) -> Any:
+    """The type without what does not change how values are stored: what may be null, names of
+    items, the order of words, and where a zone is.
+    """
+    pa = import_module("pyarrow")
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _stored(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(_stored(kind.key_type), _stored(kind.item_type))
+    if is_list(kind):
+        return with_inner(kind, [pa.field("item", _stored(kind.value_type))])
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(own.name, _stored(own.type)) for own in kind])
+    return kind
+
+
 def _canonical(text: str) -> str:
     """A text of JSON in one form, which has no object without members; of a long one its start."""
     with suppress(RecursionError, ValueError):

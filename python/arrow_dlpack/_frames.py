@@ -2,10 +2,11 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 from . import _core
-from ._arrow_types import comparison_with, is_one_type
+from ._readers import whole
 
 #: pyarrow's conversion of more values than this costs less than what it saves.
 _FEW_VALUES = 100_000
@@ -80,12 +81,11 @@ def prepared(data: Any) -> Any:
     a name is a RangeIndex. pandas makes one of any integers at equal steps, and pyarrow writes it
     as metadata alone, so that its values would decide whether the column is there.
 
-    Of a reader of pyarrow's one whose batches have its schema. Fails for what `check_objects`
+    Of a reader of pyarrow's a table, whose batches have its schema. Fails for what `check_objects`
     refuses; other data are returned as they are.
     """
-    reader = class_of("pyarrow", "RecordBatchReader")
-    if isinstance(data, reader):
-        return reader.from_batches(data.schema, as_told(data))
+    if isinstance(data, class_of("pyarrow", "RecordBatchReader")):
+        return whole(data)
     check_objects(data)
     if not is_pandas_frame(data):
         return data
@@ -117,34 +117,12 @@ def stream_of(frame: Any, requested_schema: Any = None) -> Any:
     return prepared(frame).__arrow_c_stream__(requested_schema)
 
 
-def as_told(reader: Any) -> Iterator[Any]:
-    """The batches of a reader, which pyarrow does not compare with the schema that it tells."""
-    schema = reader.schema
-    has_one = comparison_with(schema)
-    try:
-        for number, batch in enumerate(reader):
-            if has_one(batch.schema):
-                yield batch
-            elif _has_columns_of(batch.schema, schema):  # which may be nullable in one
-                yield batch.from_arrays(batch.columns, schema=schema)
-            else:
-                raise ValueError(
-                    f"batch {number} of the reader has {_told(batch.schema)}, and its schema has "
-                    f"{_told(schema)}: give each batch the columns of the schema, in its order"
-                )
-    finally:
-        del reader  # an error that is kept does not keep it
-
-
-def _has_columns_of(schema: Any, told: Any) -> bool:
-    """Whether names and types are the same, in one order."""
-    return schema.names == told.names and all(map(is_one_type, schema.types, told.types))
-
-
-def _told(schema: Any) -> str:
-    """Its first columns."""
-    some = ", ".join(f"{own.name}: {own.type}" for own in list(schema)[:8])
-    return f"({some}{', ...' * (len(schema) > 8)})"
+def has_objects(dtype: Any) -> bool:
+    """Whether a dtype of polars is of Python's objects, or they are in it, at any depth."""
+    inner = [own.dtype for own in getattr(dtype, "fields", ())]
+    if getattr(dtype, "inner", None) is not None:
+        inner.append(dtype.inner)
+    return dtype == class_of("polars", "Object") or any(map(has_objects, inner))
 
 
 def numbers(frame: Any, names: Sequence[str] | None, takes_nan: bool) -> Any:
@@ -315,13 +293,13 @@ def _way_of_series(column: Any, made: str) -> str:
 
 
 def _is_large(value: Any) -> bool:
-    return isinstance(value, int) and not -(2**63) <= value < 2**63
+    return isinstance(value, Integral) and not -(2**63) <= int(value) < 2**63
 
 
 def _way_out(column: Any) -> str:
     """What converts a column of too large integers; beside texts or lists it is no float."""
     try:
-        if all(isinstance(value, int) and 0 <= value < 2**64 for value in column):
+        if all(isinstance(value, Integral) and 0 <= int(value) < 2**64 for value in column):
             return 'make them unsigned, by astype("uint64"), or leave it out'
         column.astype("float64")
     except (OverflowError, TypeError, ValueError):

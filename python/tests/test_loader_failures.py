@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import Array, ByLength, Categories, Loader, Mix, to_tensor_dict
+from arrow_dlpack import Array, AsArrow, ByLength, Categories, Loader, Mix, to_tensor_dict
 
 ROWS = 100
 
@@ -263,3 +263,38 @@ def test_a_batch_of_a_reader_may_be_nullable_where_its_schema_is_not():
     assert batch["x"].tolist() == [2, 3]
     reader = pa.RecordBatchReader.from_batches(told, iter([pa.record_batch({"x": [1, 2, 3]})]))
     assert to_tensor_dict(reader)["x"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("told", "of"),
+    [
+        (pa.list_(pa.field("item", pa.int64(), nullable=False)), pa.list_(pa.int64())),
+        (pa.list_(pa.int64()), pa.list_(pa.field("item", pa.int64(), nullable=False))),
+        (pa.struct({"a": pa.int64()}), pa.struct([pa.field("a", pa.int64(), nullable=False)])),
+        (pa.timestamp("us", "UTC"), pa.timestamp("us", "+00:00")),
+        (
+            pa.dictionary(pa.int8(), pa.string()),
+            pa.dictionary(pa.int8(), pa.string(), ordered=True),
+        ),
+        (
+            pa.map_(pa.string(), pa.int64()),
+            pa.map_(pa.field("k", pa.string(), nullable=False), pa.field("v", pa.int64())),
+        ),
+    ],
+    ids=str,
+)
+def test_a_batch_of_a_reader_may_have_names_within_and_zones_of_its_own(told, of):
+    value = {"list": [1], "struct": {"a": 1}, "timestamp": 1, "dictionary": "a", "map": [("a", 1)]}
+    value = value[str(told).partition("<")[0].partition("[")[0]]
+    kind = of.value_type if pa.types.is_dictionary(of) else of
+    array = pa.array([value, value], kind)
+    if kind is not of:
+        array = array.dictionary_encode().cast(of)
+    batch = pa.record_batch({"x": pa.array([1, 2]), "v": array})
+    schema = pa.schema({"x": pa.int64(), "v": told})
+    for where in None, pc.field("x") > 0:
+        for wrap in (lambda reader: reader), (lambda reader: [reader]):
+            reader = pa.RecordBatchReader.from_batches(schema, iter([batch]))
+            (made,) = Loader(wrap(reader), columns={"v": AsArrow()}, filter=where, batch_size=2)
+            made = pa.array(made["v"])
+            assert made.to_pylist() == array.cast(made.type).to_pylist()

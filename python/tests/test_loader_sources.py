@@ -977,3 +977,21 @@ def test_ways_out_of_what_is_nearly_a_source_work(tmp_path):
     plain = words.set_column(2, "word", words["word"].cast("string"))
     columns = {"x": None, "word": Categories(["a"])}
     assert len(list(Loader(plain, columns=columns, batch_size=by))) == 5
+
+
+@pytest.mark.parametrize("form", ["parquet", "json"])
+@pytest.mark.parametrize("shuffle", [None, 4])
+def test_a_value_of_a_streamed_file_that_its_features_lack_is_told(form, shuffle, tmp_path):
+    for name, value in ("a", 1), ("b", 2.5):
+        if form == "parquet":
+            pq.write_table(pa.table({"x": [value]}), tmp_path / f"{name}.parquet")
+        else:
+            (tmp_path / f"{name}.json").write_text(f'{{"x": {value}}}\n')
+    files = [str(tmp_path / f"{name}.{form}") for name in "ab"]
+    where = {"data_files": files, "split": "train", "streaming": True, "cache_dir": str(tmp_path)}
+    told = r"streamed dataset differ in types, .* 2\.5.*; load_dataset\(features=\.\.\.\) gives"
+    with pytest.raises(ValueError, match=told):
+        list(Loader(datasets.load_dataset(form, **where), batch_size=2, shuffle=shuffle))
+    where["features"] = datasets.Features({"x": datasets.Value("float64")})
+    (batch,) = Loader(datasets.load_dataset(form, **where), batch_size=2)
+    assert batch["x"].tolist() == [1, 2.5]

@@ -864,3 +864,11 @@ def test_an_encoder_takes_no_frame_that_mixes_times_with_and_without_a_zone():
     (batch,) = Loader(made, physical=True, batch_size=2)
     seconds = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[made["t"].dt.unit]
     assert np.diff(batch["t"].tolist()).tolist() == [-9 * 3600 * seconds]
+
+
+def test_integers_of_numpy_beyond_int64_are_told_as_those_of_python():
+    for value in 2**63 + 1, np.uint64(2**63 + 1):
+        series = pd.Series([value, 1], dtype=object, name="x")
+        with pytest.raises(OverflowError, match=r'column "x" .*astype\("uint64"\)'):
+            to_tensor(series)
+        assert to_tensor(series.astype("uint64")).tolist() == [2**63 + 1, 1]

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -118,6 +119,24 @@ def test_codes_of_objects_are_refused_when_the_loader_is_made(source, words):
             Loader(SOURCES[source](OBJECTS), **options)
     (batch,) = Loader(SOURCES[source](OBJECTS.drop("o")), batch_size=4)
     assert set(batch["x"].tolist()) == {1, 2}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("is_field", [False, True])
+def test_objects_in_arrays_are_no_features_but_addresses(door, is_field):
+    cells = pl.Series([np.array([1, "a"], object), np.array(["b", 2], object)])
+    assert cells.dtype == pl.Array(pl.Object, 2)
+    column = cells.to_frame("o").to_struct() if is_field else cells
+    with pytest.raises(TypeError, match="""column "o" has Python's objects.*addresses"""):
+        DOORS[door](pl.DataFrame({"x": [1.0, 2.0], "o": column}))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_objects_in_arrays_in_every_source(source):
+    cells = pl.Series([np.array([1, "a"], object), np.array(["b", 2], object)])
+    frame = pl.DataFrame({"x": [1.0, 2.0], "o": cells})
+    with pytest.raises(TypeError, match="""column "o" has Python's objects.*addresses"""):
+        list(Loader(SOURCES[source](frame)))
 
 
 def test_other_columns_of_a_frame_with_objects():

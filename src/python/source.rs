@@ -7,7 +7,7 @@ use pyo3::exceptions::{
     PyAttributeError, PyImportError, PyNotImplementedError, PyOverflowError, PyTypeError,
     PyValueError,
 };
-use pyo3::types::{PyCapsule, PyType};
+use pyo3::types::{PyCapsule, PyDict, PyType};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
 use super::advice::Expected;
@@ -21,6 +21,7 @@ use super::errors::unsupported;
 use super::protocols::{attribute, class_has, methods};
 use super::read_once::Reading;
 use super::runtime::{RecursionGuard, call, loaded_module};
+use crate::arrow_types::item_of;
 
 /// The object, if it is an `Array` whose class does not override `__arrow_c_array__`. Its array is shared
 /// directly, without a C structure that would have to be made, checked and owned.
@@ -104,11 +105,13 @@ fn import_stream(
     Ok(imported)
 }
 
-/// Refuses columns of polars' type `Object`, as which it exports the addresses of Python's objects. A type is told from
+/// Refuses columns with polars' type `Object`, as which it exports the addresses of Python's objects. A type is told from
 /// other bytes by the frame's own word; batches of a query have none, and polars exports no other type as bytes of one
 /// length.
 fn refuse_objects(object: &Bound<'_, PyAny>, field: &Field) -> PyResult<()> {
-    let is_suspect = |field: &Field| *field.data_type() == DataType::FixedSizeBinary(8);
+    static HAS_OBJECTS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+    let is_suspect = |field: &Field| may_be_objects(field.data_type());
     let suspect: Vec<&str> = match field.data_type() {
         DataType::Struct(fields) => {
             fields.iter().filter(|of| is_suspect(of)).map(|of| &**of.name()).collect()
@@ -120,13 +123,14 @@ fn refuse_objects(object: &Bound<'_, PyAny>, field: &Field) -> PyResult<()> {
         return Ok(());
     }
     let py = object.py();
-    let object_type = py.import(intern!(py, "polars"))?.getattr(intern!(py, "Object"))?;
+    let Some(has_objects) = of_frames(py, &HAS_OBJECTS, "has_objects")? else { return Ok(()) };
     for name in suspect {
         let dtype = match attribute(object, intern!(py, "schema"))? {
             Some(schema) => Some(schema.get_item(name)?),
             None => attribute(object, intern!(py, "dtype"))?,
         };
-        if dtype.map_or(Ok(true), |dtype| dtype.eq(&object_type))? {
+        let is_one = |dtype| has_objects.call1((dtype,))?.is_truthy();
+        if dtype.map_or(Ok(true), is_one)? {
             return Err(unsupported(format!(
                 "column \"{name}\" has Python's objects (polars' Object), of which Arrow data would have the \
                  addresses: leave it out, or make numbers of them"
@@ -134,6 +138,15 @@ fn refuse_objects(object: &Bound<'_, PyAny>, field: &Field) -> PyResult<()> {
         }
     }
     Ok(())
+}
+
+/// Whether bytes of the length of an address are in it, at any depth.
+fn may_be_objects(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::FixedSizeBinary(8) => true,
+        DataType::Struct(fields) => fields.iter().any(|field| may_be_objects(field.data_type())),
+        other => item_of(other).is_some_and(|item| may_be_objects(item.data_type())),
+    }
 }
 
 /// Whether the object's class is polars' own, or derives from one that is.
@@ -241,8 +254,8 @@ fn call_for_stream(
     moved(&capsule)
 }
 
-/// The frame or series of pandas of which pyarrow is to make Arrow data, and of a reader of pyarrow's one whose batches are
-/// compared with its schema; `None` of anything else. Refuses lists which pyarrow follows until the process ends.
+/// The frame or series of pandas of which pyarrow is to make Arrow data, and of a reader of pyarrow a table of its batches, which
+/// are compared with its schema; `None` of anything else. Refuses lists which pyarrow follows until the process ends.
 fn prepared<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static PREPARED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
@@ -264,10 +277,11 @@ fn prepared<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
     if !is_one {
         return Ok(None);
     }
-    match of_frames(py, &PREPARED, "prepared")? {
-        Some(function) => function.call1((object,)).map(Some),
-        None => Ok(None),
-    }
+    let Some(function) = of_frames(py, &PREPARED, "prepared")? else { return Ok(None) };
+    // The interpreter may end meanwhile.
+    let keywords = PyDict::new(py);
+    keywords.set_item(intern!(py, "data"), object)?;
+    call(function, Some(&keywords)).map(Some)
 }
 
 /// A frame of pandas without the columns that are not wanted; `None` of anything else.

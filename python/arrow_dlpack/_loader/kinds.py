@@ -5,6 +5,7 @@ imported where it is needed, so that sources with ``__arrow_c_stream__`` do with
 """
 
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from .. import _core
-from .._frames import class_of
+from .._frames import class_of, has_objects
 from .._items import items_of
 from .datasets import Dataset, Files, Fragments, is_of_reading
 from .finite import scanned
@@ -35,7 +36,7 @@ from .known import (
     library_of,
 )
 from .paths import are_ipc_files, arrow_system, format_of, found_files
-from .readers import Made, heads, is_frame, reader_of, table_of
+from .readers import Made, heads, is_frame, reader_of, refuse_objects, table_of
 from .schema import Query, Run, Told, conformed, told_by
 from .sharding import Share
 from .source import Loop, Opened, Several, Source, Stream, casting, rows_of_table
@@ -222,6 +223,9 @@ def _of_lazy_frame(frame: Any) -> Source:
         if columns is not None:
             _core._check_names(frame.collect_schema().names(), list(columns))
         some = frame if columns is None else frame.select(list(dict.fromkeys(columns)))
+        # In lists and structs polars itself collects none of them.
+        objects, schema = class_of("polars", "Object"), some.collect_schema()
+        refuse_objects(own for own in schema if has_objects(schema[own]) and schema[own] != objects)
         return chain([some.head(0).collect()], some.collect_batches())
 
     def known() -> Any:
@@ -369,6 +373,10 @@ def _batches_of_hugging_face(dataset: Any) -> Iterator[Any]:
         yield table_of(dataset.features.arrow_schema)
 
 
+#: What pyarrow says of a value that a cast would change.
+_OF_CASTS = re.compile("not in range|was truncated|would lose data|Failed to parse string")
+
+
 def _tables_of_arrow(dataset: Any) -> Iterator[Any]:
     """`datasets` puts rows of several files together before they have the types of its features."""
     # At the end of the process nothing is imported any more.
@@ -376,6 +384,12 @@ def _tables_of_arrow(dataset: Any) -> Iterator[Any]:
     try:
         yield from dataset.iter(batch_size=_ROWS)
     except invalid as error:
+        way = "load_dataset(features=...)"
+        if _OF_CASTS.search(str(error)):
+            raise ValueError(
+                f"files of this streamed dataset differ in types, and a value has none of its "
+                f"features: {error}; {way} gives types that have all values"
+            ) from error
         said, _, kinds = str(error).partition(": \n")
         lines = (own.splitlines() for own in kinds.split("\nvs\n"))
         pairs = zip_longest(*lines, fillvalue="nothing")
@@ -384,7 +398,7 @@ def _tables_of_arrow(dataset: Any) -> Iterator[Any]:
             raise
         raise TypeError(
             f"files of this streamed dataset differ in types ({' and '.join(pair)}), "
-            "and datasets puts them together before cast(): load_dataset(features=...) or "
+            f"and datasets puts them together before cast(): {way} or "
             "dataset.map(lambda row: row, features=...) makes values of one type"
         ) from error
 

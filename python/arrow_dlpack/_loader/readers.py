@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from itertools import chain
-from traceback import format_exception
 from typing import Any
 
 from .. import _core
@@ -18,16 +17,17 @@ from .._arrow_types import (
     with_inner,
 )
 from .._frames import (
-    as_told,
     check_objects,
     class_of,
     explained,
     frame_names,
+    has_objects,
     is_pandas_frame,
     listed,
     narrowed,
     stream_of,
 )
+from .._readers import batches_of, recorded, stream_of_reader
 from .known import library_of
 
 
@@ -72,7 +72,7 @@ def reader_of(data: Any) -> Any:
         data = {name: listed(column) for name, column in data.items()}
     if isinstance(data, pa.RecordBatchReader):
         # As a stream it would make an ArrowInvalid of Ctrl-C.
-        return Made(data.schema, recorded(_core._Reading(data), as_told(data)))
+        return Made(data.schema, batches_of(data))
     if not is_pandas_frame(data):  # of which `_Recorded` does it
         check_objects(data)
     try:
@@ -141,25 +141,13 @@ def _of_frames(batches: Any, readable: Callable[[Any], Any]) -> Any:
     return Made(head.schema, recorded(reading, chain(head, chain.from_iterable(readers))))
 
 
-def streamed(reader: Any) -> Any:
-    """A reader of pyarrow's, of which an error is that of a stream; other data as they are.
-
-    As a stream it would make an ArrowInvalid of Ctrl-C, and of a batch that is other than its
-    schema values that are none.
+def streamed(data: Any) -> Any:
+    """A reader of pyarrow's by its batches, of which an error is that of a stream; others as they
+    are.
     """
-    if not isinstance(reader, class_of("pyarrow", "RecordBatchReader")):
-        return reader
-
-    def batches() -> Iterator[Any]:
-        try:
-            yield from as_told(reader)
-            return
-        except Exception as error:
-            # As pyarrow has it in a stream.
-            told = f"{error}. Detail: Python exception: {''.join(format_exception(error))}"
-        raise _core._stream_error(told)  # which does not keep the reader, as a context would
-
-    return Made(reader.schema, recorded(_core._Reading(reader), batches()))
+    if not isinstance(data, class_of("pyarrow", "RecordBatchReader")):
+        return data
+    return Made(data.schema, stream_of_reader(data))
 
 
 def table_of(schema: Any) -> Any:
@@ -171,7 +159,7 @@ def table_of(schema: Any) -> Any:
 def _for_pyarrow(frame: Any) -> Any:
     """A frame of polars with types that pyarrow reads."""
     if len(frame) > 0:
-        _refuse_objects(frame, frame.columns)
+        refuse_objects(objects_of(frame))
     return _with_wide_as_decimals(frame, frame.columns)
 
 
@@ -179,18 +167,16 @@ def objects_of(frame: Any) -> list[str]:
     """The columns of a frame of polars that have Python's objects, and no type in Arrow."""
     if not _is_polars_frame(frame):
         return []
-    of_objects = import_module("polars").Object
-    return [name for name, kind in frame.schema.items() if kind == of_objects]
+    return [name for name, kind in frame.schema.items() if has_objects(kind)]
 
 
-def _refuse_objects(frame: Any, names: Collection[str]) -> None:
-    """An error for a column among these of which a frame of polars would export addresses."""
-    for name in objects_of(frame):
-        if name in names:
-            raise _core.UnsupportedError(
-                f"column \"{name}\" has Python's objects (polars' Object), of which Arrow data "
-                f'would have the addresses: leave it out, as by frame.drop("{name}")'
-            )
+def refuse_objects(names: Iterable[str]) -> None:
+    """An error for the first of these columns, of which polars would export addresses."""
+    for name in names:
+        raise _core.UnsupportedError(
+            f"column \"{name}\" has Python's objects (polars' Object), of which Arrow data "
+            f'would have the addresses: leave it out, as by frame.drop("{name}")'
+        )
 
 
 def _with_wide_as_decimals(data: Any, names: Collection[str]) -> Any:
@@ -290,7 +276,7 @@ def readable_for(
     # The error for a name that is missing lists all that there are.
     if unread and set(needed) <= set(data.columns):
         data = data.drop(unread)
-    _refuse_objects(data, needed)
+    refuse_objects(name for name in objects_of(data) if name in needed)
     return _with_wide_as_decimals(data, data.columns)
 
 
@@ -309,17 +295,6 @@ class _Recorded:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return _core._recorded_stream(self._data)
-
-
-def recorded(reading: _core._Reading, batches: Iterable[Any]) -> Iterator[Any]:
-    """The batches of a source, whose rows count as taken when they are read."""
-    try:
-        for batch in batches:
-            reading.took(batch.num_rows)
-            yield batch
-    finally:
-        del batches  # an error that is kept does not keep them
-    reading.end()
 
 
 def without_views(data: Any) -> Any:

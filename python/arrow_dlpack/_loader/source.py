@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import _core
 from .._arrow_types import meaning_of
+from .._readers import recorded
 from . import filters as _filters
 from .categories import ColumnCoder, encoded
 from .identity import of_filter, of_rows, of_types
@@ -25,7 +26,6 @@ from .readers import (
     reached,
     readable_for,
     reader_of,
-    recorded,
     without_view,
 )
 from .row_groups import Piece
