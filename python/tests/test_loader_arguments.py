@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet
 import pytest
 from arrow_dlpack import (
@@ -232,3 +233,12 @@ def test_arguments_are_checked_before_any_file_is_opened(tmp_path, options, refu
     ):
         with pytest.raises(ValueError, match='got "mean"'):
             wish("float32", nulls="mean")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [pa.table({"y": [0, 1]}), ds.dataset(pa.table({"y": [0, 1]})), [pa.table({"y": [0, 1]})]],
+)
+def test_a_filter_of_text_is_refused_of_what_a_function_returns(part):
+    with pytest.raises(TypeError, match=r"did you mean pyarrow.compute.field\('y'\) == 1\?"):
+        list(Loader(lambda index, count: part, filter="y == 1"))

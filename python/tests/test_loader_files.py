@@ -24,7 +24,17 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 import system
-from arrow_dlpack import AsArrow, ByLength, Cast, Categories, Loader, Mix, Pad, iter_batches
+from arrow_dlpack import (
+    AsArrow,
+    ByLength,
+    Cast,
+    Categories,
+    Loader,
+    Mix,
+    Pad,
+    from_dlpack,
+    iter_batches,
+)
 from arrow_dlpack._loader import datasets as _datasets
 from arrow_dlpack._loader.paths import found_files
 
@@ -1741,3 +1751,75 @@ def test_texts_in_the_first_block_of_a_csv_file_tell_how_they_are_numbers(words,
     assert batch["y"].tolist() == [0, 1]
     (batch,) = Loader(path, columns={"age": Pad(0, dtype="int64")}, batch_size=2)
     assert batch["age"].lengths.tolist() == [2, len(words) - 2]
+
+
+@pytest.mark.parametrize("form", ["arrow", "arrows", "csv", "parquet"])
+def test_a_file_that_gets_a_link_or_other_rights_is_the_same(form, tmp_path):
+    """A backup links to all files."""
+    (folder := tmp_path / "all").mkdir()
+    for number in range(3):
+        path, rows = folder / f"{number}.{form}", np.arange(number * 1000, number * 1000 + 1000)
+        if form == "parquet":
+            pq.write_table(pa.table({"x": rows}), path)
+        else:
+            write_as(form, rows, path)
+    loader = Loader(folder, batch_size=100, prefetch=0, framework="numpy")
+    for epoch_number in range(2):
+        epoch = iter(loader)
+        found = [next(epoch)]
+        backup = tmp_path / f"backup {epoch_number}"
+        backup.mkdir()
+        for path in folder.iterdir():
+            os.link(path, backup / path.name)
+            path.chmod(0o640 - epoch_number)
+        found += epoch
+        assert np.concatenate([batch["x"] for batch in found]).tolist() == list(range(3000))
+
+
+@pytest.mark.parametrize("form", ["arrow", "csv"])
+def test_a_file_that_is_read_twice_is_one_file(form, tmp_path):
+    paths = [tmp_path / f"{name}.{form}" for name in "abc"]
+    for path in paths:
+        write_as(form, range(100_000, 300_000), path)
+    epoch = iter(Loader([*paths, paths[0]], batch_size=10_000, prefetch=0))
+    next(epoch)
+    write_as(form, range(300_000, 500_000), tmp_path / "new")
+    (tmp_path / "new").replace(paths[0])
+    with pytest.raises(OSError, match=rf"a\.{form} was replaced or written to while an epoch"):
+        list(epoch)
+
+
+def test_texts_of_the_key_of_a_folder_are_no_texts_of_its_files(tmp_path):
+    for key in "ab":
+        (tmp_path / f"g={key}").mkdir()
+        (tmp_path / f"g={key}" / "x.csv").write_text("x\n1\n2\n")
+    with pytest.raises(TypeError, match='^column "g": Utf8 has no tensor form: make codes of it'):
+        list(Loader(tmp_path, columns=["x", "g"], dtype="float32"))
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+@pytest.mark.parametrize("shuffle", [None, 4])
+def test_a_file_of_a_dataset_whose_first_block_has_another_type_is_told(form, shuffle, tmp_path):
+    for name, value in ("a", "1"), ("b", "2.5"):
+        text = f"y,x\n1,{value}\n" if form == "csv" else f'{{"y": 1, "x": {value}}}\n'
+        (tmp_path / f"{name}.{form}").write_text(text)
+    told = rf'b\.{form}: column "x" is double there and int64 in the schema .*another schema=, or'
+    with pytest.raises(ValueError, match=told):
+        list(Loader(ds.dataset(tmp_path, format=form), batch_size=2, shuffle=shuffle))
+    schema = pa.schema({"y": pa.int64(), "x": pa.float64()})
+    dataset = ds.dataset(tmp_path, format=form, schema=schema)
+    found = [batch["x"].tolist() for batch in Loader(dataset, batch_size=1)]
+    assert found == [[1], [2.5]]
+
+
+def test_files_of_a_dataset_with_axes_in_another_order_are_told(tmp_path):
+    x = np.arange(120.0).reshape(2, 4, 5, 3).transpose(0, 3, 1, 2)
+    for name, kind in ("a", "permuted"), ("b", None):
+        table = pa.table({"p": pa.array(from_dlpack(x, type=kind))})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    with pytest.raises(
+        ValueError, match=r'b\.parquet: column "p" is .* there and .*or the path in'
+    ):
+        list(Loader(ds.dataset(tmp_path)))
+    for batch in Loader(tmp_path, batch_size=2):
+        np.testing.assert_array_equal(batch["p"], x)

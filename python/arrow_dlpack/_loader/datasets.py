@@ -169,6 +169,8 @@ class Dataset(Source):
 
     def _where(self, query: Query) -> Any:
         """The filter of the query and that of the dataset itself."""
+        if is_of_pyarrow(self._dataset):
+            _filters.check(query.where, False)  # a function may have returned it
         if self._own is None or query.where is None:
             return query.where if self._own is None else self._own
         return self._own & query.where
@@ -431,10 +433,12 @@ class Dataset(Source):
             told = _filters.of_values(error, where, _filters.seen_of(self.schema(query)))
         fragments = self._fragments or self._listed()
         fragments = [fragment for fragment in fragments if hasattr(fragment, "path")]
-        if any(fragment.path in str(error) for fragment in fragments):
-            return error
         system = fragments[0].filesystem if fragments else None
         end = monotonic() + _SECONDS
+        for fragment in fragments:
+            if fragment.path in str(error):  # as where its first block does not parse
+                column = self._unmade(query, end, fragment, error)
+                return error if column is None else _naming(fragment, error, error, column)
         for is_whole in (False, True):
             look = partial(self._failure, query, end, is_whole)
             found = side_by_side(look, fragments, system)
@@ -443,7 +447,7 @@ class Dataset(Source):
                 if fragment.path in str(own):
                     return own
                 # A store that fails says nothing of types.
-                is_of_types = isinstance(own, (NotImplementedError, ValueError))
+                is_of_types = isinstance(own, (NotImplementedError, TypeError, ValueError))
                 column = self._unmade(query, end, fragment, own) if is_of_types else None
                 # pyarrow says the same of a value that the schema does not hold.
                 is_of_filter = column is None and told is not error
@@ -805,13 +809,14 @@ def _check_csv(path: str, schema: Any, keys: Collection[str], query: Query) -> N
         is_asked = query.columns is not None and query.number_of(field.name) is not None
         # Of texts `Pad` makes the numbers of their bytes.
         is_padded = isinstance(query.wishes.get(field.name), (Dense, Pad))
-        if is_asked and is_read and not is_padded and types.is_string(field.type):
+        is_taken = is_padded or query.is_of_requests or field.name in keys
+        if is_asked and is_read and not is_taken and types.is_string(field.type):
             raise _core.UnsupportedError(
                 f'{path}: column "{field.name}" has texts in its first block, and so no numbers: '
                 "pyarrow.dataset.dataset(paths, format=pyarrow.dataset.CsvFileFormat("
                 'convert_options=pyarrow.csv.ConvertOptions(null_values=["?", "", "NA"]))) takes '
                 'some of them for nulls, decimal_point="," there reads such numbers, and '
-                "Categories([...]) makes codes of texts"
+                "Categories([...]) makes codes of texts, and AsArrow() hands them on"
             )
     is_meant = query.columns is not None and set(read) <= set(names)
     own = [name for name in names if name not in keys]
@@ -946,11 +951,18 @@ def _noted(fragment: Any, error: Exception) -> Exception:
 
 def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> Exception:
     """An error of a file's that names it, and the column, if it is one of CSV or of a cast."""
-    if not isinstance(found, (NotImplementedError, OSError, ValueError)):
+    if not isinstance(found, (NotImplementedError, OSError, TypeError, ValueError)):
         return _noted(fragment, error)
     text = str(found).splitlines()[0] if str(found) else type(found).__name__
     number = re.search(r"In CSV column #(\d+): Row #(\d+)", text)
-    if number is not None:
+    if column is not None:
+        own = fragment.physical_schema.field(column.name).type
+        text = (
+            f'column "{column.name}" is {own} there and {column.type} in the schema of the '
+            f"dataset, and pyarrow does not cast it: {text}; another schema=, or the path in "
+            "place of the dataset if its files have a common type, reads it"
+        )
+    elif number is not None:
         name = fragment.physical_schema.names[int(number[1])]
         wide = '"float64" there numbers with fractions'
         if "timestamp[s]" in text:
@@ -964,13 +976,6 @@ def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> E
         if "invalid UTF8" in text:
             way = _other_encoding(fragment.path)
         text = text.replace(number[0], f'column "{name}": Row #{number[2]}') + f"; {way}"
-    elif column is not None:
-        own = fragment.physical_schema.field(column.name).type
-        text = (
-            f'column "{column.name}" is {own} there and {column.type} in the schema of the '
-            f"dataset, and pyarrow does not cast it: {text}; another schema=, or the path in "
-            "place of the dataset if its files have a common type, reads it"
-        )
     # pyarrow counts rows: texts may have ends of lines.
     text = re.sub(r"Row #(\d+)", r"row \1 (the header counts, empty lines do not)", text, count=1)
     text = f"{fragment.path}: {text}"

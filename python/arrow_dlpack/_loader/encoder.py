@@ -318,7 +318,8 @@ def _of_requests(query: Query) -> Query:
             wishes[name] = wish
         else:
             wishes[name] = replace(wish, dtype=wide(wish.dtype))
-    return replace(query, wishes=wishes, dtype=wide(query.dtype), where=None)
+    own = {"wishes": wishes, "dtype": wide(query.dtype)}
+    return replace(query, where=None, is_of_requests=True, **own)
 
 
 def as_trained(stream: Any, schema: Any, query: Query, way: str) -> Any:

@@ -421,24 +421,25 @@ def _are_integers(values: Iterable[str]) -> bool:
     return bool(told) and are_plain and all(-(2**31) <= int(value) < 2**31 for value in told)
 
 
-def stamp_of(path: str) -> tuple[int, ...] | None:
+def stamp_of(path: str) -> tuple[int, int, int] | None:
     """What tells a local file from another one in its place; None of a file that is gone."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
         return None
-    # A copy may keep the time of its contents, but not its place and the time of its change.
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+    # A copy may keep the time of its contents, but not its place. That of its change is also that
+    # of other rights, and of another link to it, as a backup makes one.
+    return found.st_size, found.st_mtime_ns, found.st_ino
 
 
-def is_rewritten(path: str, begun: tuple[int, ...] | None) -> bool:
+def is_rewritten(path: str, begun: tuple[int, int, int] | None) -> bool:
     """Whether a local file has other contents than when it was stamped so: one that another file
     took the place of is read to its end.
     """
-    if begun is None or (found := stamp_of(path)) is None:
+    found = stamp_of(path)
+    if begun is None or found is None:
         return False
-    (size, changed, _, place), (*were, _, their_place) = found, begun
-    return place == their_place and [size, changed] != were
+    return found != begun and found[2] == begun[2]
 
 
 class Watch:
@@ -446,25 +447,27 @@ class Watch:
     another file takes once it has given a batch is open, and read to its end.
     """
 
-    def __init__(self, begun: Mapping[str, tuple[int, ...] | None]) -> None:
+    def __init__(self, begun: Mapping[str, tuple[int, int, int] | None]) -> None:
         """begun: the stamps of the files as the scan began."""
-        self._begun, self._unread, self._last = begun, dict(begun), ""
+        self._begun, self._unread, self._last = begun, set(begun), ""
 
     def look(self, path: str) -> None:
         """At the file of a batch."""
         if path != self._last:
             self._check_last()
             self._last = path
-            self._check_unread(path, self._unread.pop(path, None))
+            self._unread.discard(path)
+            self._check_place(path)  # which may be one that has had a turn
         self._check_last()
 
     def end(self) -> None:
         """The scan has no more batches: of a file that was cut it may have given none."""
         self._check_last()
-        for path, stamp in self._unread.items():
-            self._check_unread(path, stamp)
+        for path in self._unread:
+            self._check_place(path)
 
-    def _check_unread(self, path: str, stamp: tuple[int, ...] | None) -> None:
+    def _check_place(self, path: str) -> None:
+        stamp = self._begun.get(path)
         if stamp is not None and stamp_of(path) not in (None, stamp):
             raise OSError(of_replaced(path, NEXT))
 

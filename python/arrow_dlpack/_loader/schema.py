@@ -72,6 +72,8 @@ class Query:
     physical: bool = False
     #: Columns that are texts in other sources of a Mix, for files that tell no type of them.
     texts: Collection[str] = ()
+    #: Whether only types are asked for, those of an encoder's requests.
+    is_of_requests: bool = False
 
     def dtype_of(self, name: str) -> Any:
         """The Arrow type that the column's numbers become, None if they stay what they are."""
