@@ -2073,3 +2073,38 @@ def test_an_error_of_a_reader_is_told_as_it_is(error):
     with pytest.raises(TypeError, match=r"got RecordBatch: (pyarrow.Table.from_batches\(x\)) is"):
         encoder(table.to_batches())
     assert encoder(pa.Table.from_batches(table.to_batches()))["x"].tolist() == [1, 2]
+
+
+def test_maps_are_taken_in_any_encoding():
+    rows, options = [[("a", 1)], None, [("b", None), ("a", 3)], []], {"columns": {"m": AsArrow()}}
+    table = pa.table({"m": pa.array(rows, pa.map_(pa.string(), pa.int64()))})
+    encoder = Loader(table, **options).encoder()
+    named = pa.map_(pa.field("k", pa.large_string(), nullable=False), pa.field("v", pa.int32()))
+    coded = pa.map_(pa.dictionary(pa.int8(), pa.string()), pa.int64())
+    keys = pa.array(["a", "b", "a"]).dictionary_encode().cast(coded.key_type)
+    offsets = pa.array([0, None, 1, 3, 3], pa.int32())
+    coded = pa.MapArray.from_arrays(offsets, keys, pa.array([1, None, 3]), type=coded)
+    others = [pa.table({"m": column}) for column in (pa.array(rows, named), coded)]
+    for other in (table, *others, pl.from_arrow(table)):
+        for first, count in (0, 4), (2, 1):
+            made = pa.array(encoder(other[first : first + count])["m"])
+            assert made.type == table.schema.field("m").type
+            assert made.to_pylist() == rows[first : first + count]
+    with pytest.raises(ValueError, match='column "m": value: .* in item 0 does not fit'):
+        encoder(pa.table({"m": pa.array([[("a", 2**63)]], pa.map_(pa.string(), pa.uint64()))}))
+    with pytest.raises(TypeError, match=r'column "m": key: it is Int64, and was Utf8'):
+        encoder(pa.table({"m": pa.array([[(1, 2)]], pa.map_(pa.int64(), pa.int64()))}))
+
+
+def test_files_of_csv_have_an_encoder(tmp_path):
+    """Whose categories stand for numbers as its types are read."""
+    (tmp_path / "a.csv").write_text("i,s\n1,x\n2,y\n")
+    for source in (tmp_path / "a.csv", [tmp_path / "a.csv"], tmp_path, Mix([(tmp_path, 1)])):
+        for words in Categories(["x", "y"]), Categories.scan():
+            loader = Loader(source, columns={"s": words, "i": Cast("float32")}, batch_size=2)
+            (batch,) = loader
+            assert [batch["s"].tolist(), batch["i"].tolist()] == [[0, 1], [1, 2]]
+            encoder = loader.encoder()
+            assert encoder([{"i": 3, "s": "y"}])["s"].tolist() == [1]
+            (batch,) = Loader(source, encoder=encoder, batch_size=2)
+            assert batch["s"].tolist() == [0, 1]

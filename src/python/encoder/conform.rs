@@ -141,6 +141,9 @@ fn conformed_cells(array: &ArrayRef, own: &Field, trained: &Field, cell: &str) -
         (DataType::FixedSizeList(_, own), DataType::FixedSizeList(_, size)) if own != size => {
             Err(refuse())
         }
+        (DataType::Map(entries, own), DataType::Map(wanted, are_sorted)) if own == are_sorted => {
+            maps(array, entries, wanted, to)
+        }
         _ => match item_of(from).zip(item_of(to)) {
             Some((item, wanted)) => lists(array, item, wanted, to),
             None => Err(refuse()),
@@ -216,6 +219,26 @@ fn lists(array: &ArrayRef, item: &FieldRef, wanted: &FieldRef, to: &DataType) ->
     let made = checked(|| Ok(make_array(made.build()?)))?;
     let told = |why| format!("its rows are not {to}: {why}");
     as_stored(&made, to).map_err(|error| of_values(error, told))
+}
+
+/// Maps, whose keys and values libraries call by other names.
+fn maps(array: &ArrayRef, entries: &FieldRef, wanted: &FieldRef, to: &DataType) -> Conformed {
+    let array = everything(array)?;
+    let pairs = array.as_map().entries();
+    let fields = [entries, wanted].map(|field| match field.data_type() {
+        DataType::Struct(fields) => fields,
+        other => unreachable!("{other} has no keys"),
+    });
+    let columns = pairs.columns().iter().zip(fields[0].iter().zip(fields[1]));
+    let columns = columns.map(|(column, (own, wanted))| {
+        let made = conformed_cells(column, own, wanted, "item");
+        made.map_err(|mismatch| within(mismatch, &format!("{}: ", wanted.name())))
+    });
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let made = pairs.to_data().into_builder().data_type(wanted.data_type().clone());
+    let made = made.child_data(columns.iter().map(|column| column.to_data()).collect());
+    let data = array.to_data().into_builder().data_type(to.clone());
+    Ok(checked(|| Ok(make_array(data.child_data(vec![made.build()?]).build()?)))?)
 }
 
 /// The values as a type that stores the same ones in another way.

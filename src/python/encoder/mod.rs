@@ -34,7 +34,7 @@ use super::runtime::unlocked;
 use super::source;
 use crate::arrow_types::item_of;
 use crate::batches::{Encoder, Form};
-use crate::chunks::{batch, checked};
+use crate::chunks::{batch, checked, reserve};
 use crate::extension::Extension;
 use crate::ffi::DLDataType;
 use crate::import::Representation;
@@ -557,7 +557,9 @@ pub(super) fn _words(
         DataType::Null => false,
         _ => true,
     };
-    let cells: Vec<Cell<'_>> = words.iter().map(|word| Some(word).filter(is_of_width)).collect();
+    let mut cells: Vec<Cell<'_>> = Vec::new();
+    reserve(words.len().checked_mul(size_of::<Cell<'_>>()))?;
+    cells.extend(words.iter().map(|word| Some(word).filter(is_of_width)));
     let place = |at: usize| format!("word {at} of column {name:?}");
     let array = PyCells { cells: &cells, place: &place }.array(words.py(), &field)?;
     Ok(PyArray::try_new(array, Arc::new(Field::clone(&field).with_nullable(true)))?)
