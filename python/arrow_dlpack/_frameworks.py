@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
-from ._core import Ragged, Tensor
+from ._core import MaskedRagged, Ragged, Tensor
 
 #: Whose tensors a batch has: ours, those of a framework, or what a function makes of ours.
 Framework: TypeAlias = Literal["torch", "jax", "numpy"] | Callable[[Tensor], Any]
@@ -24,6 +24,10 @@ _LOSING: tuple[tuple[str, str, Framework], ...] = (
 
 #: Dtypes of which JAX makes narrower ones, unless `jax_enable_x64` is set.
 _WIDE = ("int64", "uint64", "float64", "complex128")
+
+
+#: Dtypes that JAX has, and takes by no DLPack, of which NumPy's arrays are those of ml_dtypes.
+_PARTS_OF_BYTES = ("int2", "int4", "uint2", "uint4", "float4_e2m1fn")
 
 
 def check(framework: Framework | None) -> None:
@@ -109,10 +113,10 @@ def mapped(batch: Any, take: Callable[[Tensor], Any], column: str | None = None)
         return batch
     if hasattr(batch, "_make"):
         values, *others = batch
-        has_offsets = take is to_jax and isinstance(batch, Ragged)
-        first = (
-            to_jax(values, None, column, *others) if has_offsets else mapped(values, take, column)
-        )
+        if take is to_jax and isinstance(batch, (MaskedRagged, Ragged)):
+            first = to_jax(values, None, column, batch.offsets)
+        else:
+            first = mapped(values, take, column)
         return batch._make([first, *(mapped(part, take, column) for part in others)])
     if take is to_jax and len(batch) == 2:
         values, valid = batch
@@ -136,8 +140,10 @@ def to_jax(
     mask: which values count.
     """
     narrowed = check_jax(tensor, mask, column, offsets)
-    if narrowed is None:
+    if narrowed is None and tensor.dtype not in _PARTS_OF_BYTES:
         return import_module("jax.dlpack").from_dlpack(tensor)
+    if narrowed is None:
+        narrowed = import_module("numpy").asarray(tensor)
     # XLA makes 0 of what is below the least normal number of float32, and NumPy does not.
     return import_module("jax.numpy").asarray(narrowed)
 

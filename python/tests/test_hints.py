@@ -516,6 +516,12 @@ def test_tensors_of_pytorch_in_another_layout_name_their_conversion():
     assert noted(from_dlpack, view) == ["x.resolve_conj() is a tensor of its elements"]
     assert asdlpack(view.resolve_conj()).tolist() == [1 - 2j]
     assert "x.resolve_neg()" in refusal(from_dlpack, view.imag)
+    assert refusal(to_tensor, view.imag).endswith(": x.resolve_neg() is a tensor of its elements")
+    weight = torch.nn.Linear(2, 1).weight
+    assert refusal(to_tensor, weight).endswith(
+        "x.detach() is a tensor of its elements, without gradients"
+    )
+    assert asdlpack(weight.detach()).shape == (1, 2)
 
 
 def test_a_data_loader_of_pytorch_is_looped_over():

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -106,6 +107,9 @@ def test_the_row_of_a_list_is_named():
     for convert in ragged, lambda rows, **options: to_tensor(rows, pad=0, **options):
         with pytest.raises(ValueError, match="in row 2(, column 1,)? does not fit"):
             convert(rows, framework="jax")
+    rows = pa.array([[1, 2, 3], None, [4, 2**40]])
+    with pytest.raises(ValueError, match="in row 2 does not fit"):
+        ragged(rows, nulls="mask", framework="jax")
 
 
 def test_codes_and_complex_numbers():
@@ -200,3 +204,15 @@ def test_of_a_matrix_the_column_is_named_too():
     ):
         with pytest.raises(ValueError, match=f"value {BIG} in row 1, column 1, does not fit"):
             make()
+
+
+@pytest.mark.parametrize("kind", ["int4", "uint4", "int2", "uint2", "float4_e2m1fn"])
+def test_parts_of_bytes_are_those_of_jax(kind):
+    """Which takes them by no DLPack."""
+    values = np.array([0, 1, 1, 0], getattr(ml_dtypes, kind))
+    padded = pa.opaque(pa.int8() if kind.startswith("i") else pa.uint8(), kind, "dlpack")
+    storage = pa.array(values.view("int8" if kind.startswith("i") else "uint8"))
+    column = pa.ExtensionArray.from_storage(padded, storage)
+    (batch,) = Loader(pa.table({"x": column}), framework="jax", batch_size=4)
+    for made in to_tensor(column, framework="jax"), batch["x"]:
+        assert (made.dtype, made.tolist()) == (values.dtype, values.tolist())

@@ -782,8 +782,12 @@ pub(super) fn of_layout(object: &Bound<'_, PyAny>) -> PyResult<Option<&'static s
         Some("x.to_padded_tensor(0) is a tensor of all rows of a nested one")
     } else if is_not_strided(object)? {
         Some("x.to_dense() is a tensor of all elements")
-    } else if is_conjugated(object)? {
+    } else if is_lazily(object, "is_conj")? {
         Some("x.resolve_conj() is a tensor of its elements")
+    } else if is_lazily(object, "is_neg")? {
+        Some("x.resolve_neg() is a tensor of its elements")
+    } else if is("requires_grad")? {
+        Some("x.detach() is a tensor of its elements, without gradients")
     } else {
         None
     })
@@ -797,9 +801,9 @@ fn is_not_strided(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(name.starts_with("torch.") && name != "torch.strided")
 }
 
-/// Whether it is a view of PyTorch's whose elements are yet to be conjugated.
-fn is_conjugated(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    match object.getattr_opt("is_conj")? {
+/// Whether it is a view of PyTorch's whose elements are yet to be conjugated, or negated.
+fn is_lazily(object: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    match object.getattr_opt(name)? {
         Some(method) if method.is_callable() => method.call0()?.is_truthy(),
         _ => Ok(false),
     }

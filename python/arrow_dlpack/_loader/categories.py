@@ -321,19 +321,24 @@ def _for_column(name: str, kind: Any) -> Iterator[None]:
     try:
         yield
     except (NotImplementedError, _core.UnsupportedError) as error:
-        way = "AsArrow() has its rows as they are"
-        if import_module("pyarrow").types.is_run_end_encoded(kind):
-            way = f"{decoded(name, kind)} has values that it takes"
-        elif getattr(decoded_type(kind), "extension_name", None) == "pandas.interval":
-            way = f'frame.astype({{"{name}": str}}) has texts of them'
-        raise TypeError(
-            f'column "{name}" is {kind}, and Categories takes texts, binaries, numbers, booleans, '
-            f"decimals, dates, times, UUIDs, and dictionaries of them: {way}"
-        ) from error
+        raise _no_words(name, kind) from error
     except IndexError as error:
         raise IndexError(
             f'column "{name}" is {kind}, with a code that has no value: {error}'
         ) from error
+
+
+def _no_words(name: str, kind: Any) -> TypeError:
+    """The error for a column whose values are no words."""
+    way = "AsArrow() has its rows as they are"
+    if import_module("pyarrow").types.is_run_end_encoded(kind):
+        way = f"{decoded(name, kind)} has values that it takes"
+    elif getattr(decoded_type(kind), "extension_name", None) == "pandas.interval":
+        way = f'frame.astype({{"{name}": str}}) has texts of them'
+    return TypeError(
+        f'column "{name}" is {kind}, and Categories takes texts, binaries, numbers, booleans, '
+        f"decimals, dates, times, UUIDs, and dictionaries of them: {way}"
+    )
 
 
 def _held(name: str, wish: Categories, kind: Any) -> tuple[Any, list[Any]]:
@@ -362,7 +367,10 @@ def _array(words: Sequence[Any], kind: Any) -> Any:
     return import_module("pyarrow").array([_of_kind(word, kind) for word in words], kind)
 
 
-def _no_word(name: str, kind: Any, word: Any, value: Any = None) -> ValueError:
+def _no_word(name: str, kind: Any, word: Any, value: Any = None) -> Exception:
+    types = import_module("pyarrow").types
+    if types.is_nested(kind) or types.is_interval(kind) or types.is_run_end_encoded(kind):
+        return _no_words(name, kind)
     more = "" if value is None else f", in a part with the value {value!r}"
     return ValueError(
         f'column "{name}" is {kind}, which cannot hold the word {word!r} of its Categories{more}'
