@@ -10,7 +10,7 @@ from . import _core
 from ._arrow_types import has_matrices, is_list, items_of
 from ._core import Array, Tensor, to_tensor
 from ._frames import check_objects, listed
-from ._frameworks import mapped, taker
+from ._frameworks import mapped, narrow_of, taker
 
 if TYPE_CHECKING:
     from .udf import Input, TensorUdf
@@ -82,6 +82,8 @@ def result(udf: "TensorUdf", rows: Any, output: Any) -> Any:
     expected = (len(rows), *udf.output.shape)
     if (found.dtype, found.shape) != (udf.output.dtype, expected):
         what, declared = f"{found.dtype} {found.shape}", f"{udf.output.dtype} {expected}"
+        if udf.framework == "jax" and narrow_of(udf.output.dtype) == found.dtype:
+            declared += ', of which JAX makes it unless jax.config.update("jax_enable_x64", True)'
         raise ValueError(f"{udf.name} returned {what}, not {declared}")
     return pa.array(found.to_arrow(type=output))
 

@@ -158,6 +158,11 @@ def check_jax_array(array: Any) -> None:
         ) from None
 
 
+def narrow_of(dtype: str) -> Any:
+    """The dtype that JAX makes of one."""
+    return import_module("jax").dtypes.canonicalize_dtype(dtype)
+
+
 def check_jax(
     tensor: Any, mask: Tensor | None = None, column: str | None = None, offsets: Any = None
 ) -> Any:
@@ -169,7 +174,7 @@ def check_jax(
     """
     if tensor.dtype not in _WIDE:
         return None
-    narrow = import_module("jax").dtypes.canonicalize_dtype(tensor.dtype)
+    narrow = narrow_of(tensor.dtype)
     if narrow == tensor.dtype:
         return None
     np = import_module("numpy")

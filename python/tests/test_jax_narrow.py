@@ -18,7 +18,7 @@ from arrow_dlpack import (
     to_tensor,
     to_tensor_dict,
 )
-from arrow_dlpack.udf import Input, TensorUdf, tensor_udf
+from arrow_dlpack.udf import Input, Output, TensorUdf, tensor_udf
 
 BIG = 2**40 + 5
 TABLE = pa.table({"id": [1, BIG], "x": [0.5, 1.5], "t": [[1], [2, BIG]]})
@@ -216,3 +216,14 @@ def test_parts_of_bytes_are_those_of_jax(kind):
     (batch,) = Loader(pa.table({"x": column}), framework="jax", batch_size=4)
     for made in to_tensor(column, framework="jax"), batch["x"]:
         assert (made.dtype, made.tolist()) == (values.dtype, values.tolist())
+
+
+def test_a_result_that_jax_narrows_names_the_option():
+    @tensor_udf([Input("b", dtype="int64")], Output("int64"), framework="jax")
+    def plus(b):
+        return b + 1
+
+    with pytest.raises(ValueError, match=r"not int64 \(1,\), of which JAX makes it unless .*x64"):
+        plus(pa.array([1]))
+    with jax.enable_x64(True):
+        assert plus(pa.array([1])).to_pylist() == [2]
