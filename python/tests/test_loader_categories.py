@@ -154,7 +154,6 @@ def test_times_of_numpy_that_are_none_are_no_words(unit):
         (NOON.replace(microsecond=7), pa.timestamp("ms")),
         (NOON, ZONED),
         (NOON.replace(tzinfo=UTC), pa.timestamp("us")),
-        ((1, 2), pa.list_(pa.int64())),
         (np.datetime64("2020-05-01T12", "h"), pa.date32()),
         (np.datetime64("2020-05-01T12:00:00.5", "ms"), pa.timestamp("s")),
         (np.datetime64("3000-01-01"), pa.timestamp("ns")),
