@@ -1,4 +1,4 @@
-"""What is made Arrow data of: frames of pandas, and readers of pyarrow."""
+"""Frames of pandas: their numbers, their names, and columns that need not be convertible."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import Any
 
 from . import _core
-from ._readers import whole
 
 #: pyarrow's conversion of more values than this costs less than what it saves.
 _FEW_VALUES = 100_000
@@ -81,11 +80,8 @@ def prepared(data: Any) -> Any:
     a name is a RangeIndex. pandas makes one of any integers at equal steps, and pyarrow writes it
     as metadata alone, so that its values would decide whether the column is there.
 
-    Of a reader of pyarrow's a table, whose batches have its schema. Fails for what `check_objects`
-    refuses; other data are returned as they are.
+    Fails for what `check_objects` refuses; other data are returned as they are.
     """
-    if isinstance(data, class_of("pyarrow", "RecordBatchReader")):
-        return whole(data)
     check_objects(data)
     if not is_pandas_frame(data):
         return data

@@ -97,30 +97,6 @@ def test_a_daemon_thread_in_a_call_survives_the_end_of_the_interpreter():
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
-READS = """
-import threading, time
-import pyarrow as pa
-from arrow_dlpack import to_tensor
-table = pa.table({"x": range(100_000)})
-
-def work():
-    while True:
-        to_tensor(table.to_reader(max_chunksize=100))
-
-for _ in range(2):
-    threading.Thread(target=work, daemon=True).start()
-time.sleep(0.3)
-print("done")
-"""
-
-
-def test_a_daemon_thread_that_reads_a_reader_survives_the_end_of_the_interpreter():
-    done = subprocess.run(
-        [sys.executable, "-c", READS], capture_output=True, text=True, check=False, timeout=60
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
-
-
 CALLED_BACK = """
 import threading, time
 from arrow_dlpack import Array, from_dlpack

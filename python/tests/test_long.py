@@ -185,10 +185,8 @@ def test_ctrl_c_that_meets_the_source_stays_what_it_is(read, error):
         yield BATCH
         raise error
 
-    is_interrupt = error is KeyboardInterrupt
-    expected = KeyboardInterrupt if is_interrupt else arrow_dlpack.StreamError
-    told = None if is_interrupt else "the Arrow stream failed: RuntimeError: no KeyboardInterrupt"
-    with pytest.raises(expected, match=told):
+    expected = KeyboardInterrupt if error is KeyboardInterrupt else ValueError
+    with pytest.raises(expected, match="the Arrow stream failed: .*KeyboardInterrupt"):
         read(pa.RecordBatchReader.from_batches(BATCH.schema, batches()))
 
 

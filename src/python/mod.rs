@@ -145,7 +145,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(objects::_check_objects, module)?)?;
     module.add_function(wrap_pyfunction!(read_once::_is_read_once, module)?)?;
     module.add_function(wrap_pyfunction!(arrow::recorded_stream::_recorded_stream, module)?)?;
-    module.add_function(wrap_pyfunction!(arrow::stream::_stream_error, module)?)?;
     module.add("_BusyError", module.py().get_type::<batches::BusyError>())?;
     module.add_function(wrap_pyfunction!(batches::source::_take, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_open_batches, module)?)?;

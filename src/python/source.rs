@@ -7,7 +7,7 @@ use pyo3::exceptions::{
     PyAttributeError, PyImportError, PyNotImplementedError, PyOverflowError, PyTypeError,
     PyValueError,
 };
-use pyo3::types::{PyCapsule, PyDict, PyType};
+use pyo3::types::{PyCapsule, PyType};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
 use super::advice::Expected;
@@ -254,34 +254,27 @@ fn call_for_stream(
     moved(&capsule)
 }
 
-/// The frame or series of pandas of which pyarrow is to make Arrow data, and of a reader of pyarrow a table of its batches, which
-/// are compared with its schema; `None` of anything else. Refuses lists which pyarrow follows until the process ends.
+/// The frame or series of pandas of which pyarrow is to make Arrow data; `None` of anything else. Refuses lists which pyarrow
+/// follows until the process ends.
 fn prepared<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static PREPARED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
     let py = object.py();
-    let (pandas, pyarrow) = (intern!(py, "pandas"), intern!(py, "pyarrow"));
-    let classes = [
-        (pandas, intern!(py, "DataFrame")),
-        (pandas, intern!(py, "Series")),
-        (pyarrow, intern!(py, "RecordBatchReader")),
-    ];
-    let mut is_one = false;
-    for (module, class) in classes {
-        let Some(module) = loaded_module(py, module)? else { continue };
+    let Some(pandas) = loaded_module(py, intern!(py, "pandas"))? else { return Ok(None) };
+    let mut is_of_pandas = false;
+    for class in [intern!(py, "DataFrame"), intern!(py, "Series")] {
         // Another thread may be importing it.
-        if let Some(class) = module.getattr_opt(class)? {
-            is_one |= object.get_type().is_subclass(&class).unwrap_or(false);
+        if let Some(class) = pandas.getattr_opt(class)? {
+            is_of_pandas |= object.get_type().is_subclass(&class).unwrap_or(false);
         }
     }
-    if !is_one {
+    if !is_of_pandas {
         return Ok(None);
     }
-    let Some(function) = of_frames(py, &PREPARED, "prepared")? else { return Ok(None) };
-    // The interpreter may end meanwhile.
-    let keywords = PyDict::new(py);
-    keywords.set_item(intern!(py, "data"), object)?;
-    call(function, Some(&keywords)).map(Some)
+    match of_frames(py, &PREPARED, "prepared")? {
+        Some(function) => function.call1((object,)).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// A frame of pandas without the columns that are not wanted; `None` of anything else.

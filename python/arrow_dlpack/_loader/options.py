@@ -29,7 +29,7 @@ from .columns import (
     integer,
     wanted,
 )
-from .readers import Made, reached, streamed
+from .readers import Made, reached
 from .schema import Query
 from .sharding import Uneven, resolved
 
@@ -321,7 +321,6 @@ class LoaderOptions:
         """The engine's batches of Arrow data whose categories are codes already."""
         if self.wanted.columns is None:
             stream = reached(stream, self.wanted.labels, keeps_others=True)
-        stream = streamed(stream)
         rows = self.rows
         return _core._open_batches(
             (stream.schema, stream) if isinstance(stream, Made) else stream,

@@ -9,10 +9,12 @@ from typing import Any
 
 from .. import _core
 from .._arrow_types import (
+    comparison_with,
     extensions_of,
     has_offsets,
     is_list,
     is_list_view,
+    is_one_storage,
     is_one_type,
     with_inner,
 )
@@ -27,7 +29,6 @@ from .._frames import (
     narrowed,
     stream_of,
 )
-from .._readers import batches_of, recorded, stream_of_reader
 from .known import library_of
 
 
@@ -72,7 +73,7 @@ def reader_of(data: Any) -> Any:
         data = {name: listed(column) for name, column in data.items()}
     if isinstance(data, pa.RecordBatchReader):
         # As a stream it would make an ArrowInvalid of Ctrl-C.
-        return Made(data.schema, batches_of(data))
+        return Made(data.schema, recorded(_core._Reading(data), _as_told(data)))
     if not is_pandas_frame(data):  # of which `_Recorded` does it
         check_objects(data)
     try:
@@ -97,6 +98,44 @@ def reader_of(data: Any) -> Any:
             f"{of.__module__}.{of.__qualname__}{why}{_way_out(data)}"
         ) from error
     return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+
+
+def _as_told(reader: Any) -> Iterator[Any]:
+    """The batches of a reader, which pyarrow does not compare with the schema that it tells."""
+    schema, alike = reader.schema, None
+    has_one = comparison_with(schema)
+    try:
+        for number, batch in enumerate(reader):
+            if has_one(batch.schema):
+                yield batch
+            elif batch.schema == alike or is_one_storage(batch.schema, schema):
+                alike = batch.schema
+                yield _with_schema(batch, schema)
+            else:
+                raise ValueError(
+                    f"batch {number} of the reader has {_told(batch.schema)}, and its schema has "
+                    f"{_told(schema)}: {_way_to(batch.schema, schema)}"
+                )
+    finally:
+        del reader  # an error that is kept does not keep it
+
+
+def _with_schema(batch: Any, schema: Any) -> Any:
+    """The same values as a schema of one storage, as a stream has them."""
+    of = import_module("pyarrow").RecordBatchReader
+    return of.from_stream(of.from_batches(schema, [batch])).read_next_batch()
+
+
+def _way_to(schema: Any, told: Any) -> str:
+    if schema.names != told.names:
+        return "give each batch the columns of the schema, in its order"
+    return "batch.cast(schema) makes one of it where its values fit, or give the reader its schema"
+
+
+def _told(schema: Any) -> str:
+    """Its first columns."""
+    some = ", ".join(f"{own.name}: {own.type}" for own in list(schema)[:8])
+    return f"({some}{', ...' * (len(schema) > 8)})"
 
 
 def is_column(data: Any) -> bool:
@@ -139,15 +178,6 @@ def _of_frames(batches: Any, readable: Callable[[Any], Any]) -> Any:
     readers = (reader_of(readable(frame)) for frame in chain([first], frames))
     head = next(readers)
     return Made(head.schema, recorded(reading, chain(head, chain.from_iterable(readers))))
-
-
-def streamed(data: Any) -> Any:
-    """A reader of pyarrow's by its batches, of which an error is that of a stream; others as they
-    are.
-    """
-    if not isinstance(data, class_of("pyarrow", "RecordBatchReader")):
-        return data
-    return Made(data.schema, stream_of_reader(data))
 
 
 def table_of(schema: Any) -> Any:
@@ -295,6 +325,17 @@ class _Recorded:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return _core._recorded_stream(self._data)
+
+
+def recorded(reading: _core._Reading, batches: Iterable[Any]) -> Iterator[Any]:
+    """The batches of a source, whose rows count as taken when they are read."""
+    try:
+        for batch in batches:
+            reading.took(batch.num_rows)
+            yield batch
+    finally:
+        del batches  # an error that is kept does not keep them
+    reading.end()
 
 
 def without_views(data: Any) -> Any:
@@ -586,10 +627,10 @@ def _lacks(level: Any, name: str) -> bool:
     head = _head(name, known)
     if head == name or head not in known:
         return head not in known
-    types, inner = import_module("pyarrow").types, stored(level.field(known.index(head)).type)
-    if not types.is_struct(inner):
-        return not types.is_null(inner)
-    return _lacks(inner, name.removeprefix(head + "."))
+    inner = stored(level.field(known.index(head)).type)
+    # What is no struct is another column, and no missing one.
+    is_struct = import_module("pyarrow").types.is_struct(inner)
+    return is_struct and _lacks(inner, name.removeprefix(head + "."))
 
 
 def _head(name: str, known: Sequence[str]) -> str:
@@ -597,6 +638,10 @@ def _head(name: str, known: Sequence[str]) -> str:
     parts = name.split(".")
     ends = range(len(parts), 0, -1)
     return next((part for end in ends if (part := ".".join(parts[:end])) in known), name)
+
+
+class NoStructError(KeyError):
+    """A path within a column that is no struct."""
 
 
 def path_of(name: str, schema: Any) -> tuple[Any, list[int]]:
@@ -623,7 +668,7 @@ def path_of(name: str, schema: Any) -> tuple[Any, list[int]]:
             # Of one type with any struct: all of its fields are nulls.
             return field.with_name(name), path
         if not pa.types.is_struct(level):
-            raise KeyError(f'no column "{name}": "{head}" is no struct, but {field.type}')
+            raise NoStructError(f'no column "{name}": "{head}" is no struct, but {field.type}')
 
 
 def stored(kind: Any) -> Any:

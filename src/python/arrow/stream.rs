@@ -7,7 +7,7 @@ use std::{ffi::CStr, sync::Arc};
 
 use arrow_array::{ArrayRef, new_empty_array};
 use arrow_schema::FieldRef;
-use pyo3::exceptions::{PyBaseException, PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::{intern, prelude::*};
 
 use super::super::{errors::stream_failed, read_once::Reading, runtime::Interrupt};
@@ -146,16 +146,6 @@ fn raised(words: String) -> PyErr {
         error.value(py).call_method1(intern!(py, "add_note"), (traceback,)).map(drop)
     });
     error
-}
-
-/// The exception of a stream with these words, which are what pyarrow says of one of Python's.
-#[pyfunction]
-#[pyo3(signature = (words, /))]
-pub(in crate::python) fn _stream_error<'py>(
-    py: Python<'py>,
-    words: &str,
-) -> Bound<'py, PyBaseException> {
-    raised(format!("{FAILED}{words}")).into_value(py).into_bound(py)
 }
 
 /// The class and all lines of an exception's message, as pyarrow hands them on: `said` ends with the message, behind the
