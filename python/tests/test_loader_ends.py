@@ -278,3 +278,20 @@ def test_batches_whose_thread_does_not_start_say_so_alone(monkeypatch):
         next(iter(loader))
     gc.collect()
     assert not seen
+
+
+def test_ctrl_c_finds_no_lock_of_python_to_leave_closed(monkeypatch):
+    """Behind one that it interrupts, the end of the loop would wait for ever."""
+    batches = iter(Loader([BATCH] * 9, batch_size=1, columns=["x"], transform=dict, prefetch=2))
+    entered, enter = [], threading.Condition.__enter__
+    next(batches)
+
+    def entering(self):
+        if threading.current_thread() is threading.main_thread():
+            entered.append(self)
+        return enter(self)
+
+    monkeypatch.setattr(threading.Condition, "__enter__", entering)
+    next(batches)
+    batches.close()
+    assert entered == []

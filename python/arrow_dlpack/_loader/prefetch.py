@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from queue import Empty, Full, Queue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from .._core import _BusyError
@@ -21,7 +21,12 @@ _A_WHILE = 0.05
 
 
 class Ahead(Iterator[Any]):
-    """The results of a function for each of the batches, some of them ahead."""
+    """The results of a function for each of the batches, some of them ahead.
+
+    What the two threads share is a queue of C, or changed by one call of C: Ctrl-C may come between
+    any two steps of Python, and would leave a lock of Python's closed, for which its own handling
+    then waits.
+    """
 
     def __init__(
         self,
@@ -31,14 +36,20 @@ class Ahead(Iterator[Any]):
         stop: Callable[[], None],
     ) -> None:
         """`stop` ends the batch that is being made, once the source's current one is there."""
-        self._queue: Queue[_Item] = Queue(most)
-        self._stop, self._stop_source = threading.Event(), stop
+        self._queue: SimpleQueue[_Item] = SimpleQueue()
+        #: One for each batch that may be made ahead; the thread takes them, and others give them.
+        self._places: SimpleQueue[None] = SimpleQueue()
+        for _ in range(most):
+            self._places.put(None)
+        #: Not empty once no more batches are wanted.
+        self._stopped: list[None] = []
+        self._stop_source = stop
         # The thread borrows it for each batch: it may refer to what holds these batches.
         self._work = work
         self._make = partial(_next, batches, weakref.ref(work))
         #: What the thread made last and could not hand over.
         self._left: list[_Item] = []
-        arguments = self._make, self._queue, self._stop, self._left
+        arguments = self._make, self._queue, self._places, self._stopped, self._left
         self._process = os.getpid()
         # No daemon: the interpreter waits for it, and it looks whether the interpreter is ending.
         self._thread = threading.Thread(
@@ -54,7 +65,7 @@ class Ahead(Iterator[Any]):
             )
         if threading.current_thread() is self._thread:
             raise _BusyError("a function cannot wait for its own batches")
-        while not self._stop.is_set():
+        while not self._stopped:
             is_alive = self._thread.is_alive()
             try:
                 is_batch, made = self._queue.get(timeout=_A_WHILE if is_alive else 0)
@@ -63,9 +74,10 @@ class Ahead(Iterator[Any]):
                     continue
                 # The main thread has ended, and the interpreter waits for this one.
                 is_batch, made = self._left.pop() if self._left else self._make()
+            self._places.put(None)
             if is_batch:
                 return made
-            self._stop.set()
+            self._stopped.append(None)
             if made is not None:
                 raise made
         raise StopIteration
@@ -85,12 +97,12 @@ class Ahead(Iterator[Any]):
             self.leave()
 
     def _end(self, seconds: float | None) -> None:
-        self._stop.set()
+        self._stopped.append(None)
         self._stop_source()
         # A forked process has the thread's object, but not the thread.
         if self._process != os.getpid() or threading.current_thread() is self._thread:
             return
-        with suppress(Empty):  # makes place for a batch that waits
+        with suppress(Empty):  # lets go of batches that wait
             while True:
                 self._queue.get_nowait()
         self._thread.join(seconds)
@@ -108,7 +120,11 @@ def _next(batches: Iterator[Any], held: "weakref.ref[Callable[[Any], Any]]") -> 
 
 
 def _make_all(
-    make: Callable[[], _Item], queue: "Queue[_Item]", stop: threading.Event, left: list[_Item]
+    make: Callable[[], _Item],
+    queue: "SimpleQueue[_Item]",
+    places: "SimpleQueue[None]",
+    stopped: list[None],
+    left: list[_Item],
 ) -> None:
     """Makes batches until there are no more, or they are closed, or the main thread ends: others
     may still read them, or none.
@@ -117,17 +133,17 @@ def _make_all(
     while is_batch:
         item = make()
         is_batch = item[0]
-        if not _put(queue, stop, item):
+        if not _has_place(places, stopped):
             left.append(item)
             return
+        queue.put(item)
         del item
 
 
-def _put(queue: "Queue[_Item]", stop: threading.Event, item: _Item) -> bool:
-    while not stop.is_set() and threading.main_thread().is_alive():
-        try:
-            queue.put(item, timeout=_A_WHILE)
-        except Full:
-            continue
-        return True
+def _has_place(places: "SimpleQueue[None]", stopped: list[None]) -> bool:
+    """Waits for a place; False if no more batches are wanted."""
+    while not stopped and threading.main_thread().is_alive():
+        with suppress(Empty):
+            places.get(timeout=_A_WHILE)
+            return True
     return False
