@@ -1152,8 +1152,9 @@ def test_a_path_that_leads_nowhere_is_named():
     for rows in [{"m": {"t": 1}}], {"m": [{"t": 1}]}:
         with pytest.raises(KeyError, match='row 0 has no "m.s"'):
             encoder(rows)
-    for column in pa.array([{"t": 1}]), pa.array([1]):
-        with pytest.raises(KeyError, match='no column "m.s": .* has no "s"'):
+    told = {'.* has no "s"': pa.array([{"t": 1}]), '"m" is no struct, but Int64': pa.array([1])}
+    for words, column in told.items():
+        with pytest.raises(KeyError, match=f'no column "m.s": {words}'):
             encoder({"m": column})
 
 
@@ -2108,3 +2109,20 @@ def test_files_of_csv_have_an_encoder(tmp_path):
             assert encoder([{"i": 3, "s": "y"}])["s"].tolist() == [1]
             (batch,) = Loader(source, encoder=encoder, batch_size=2)
             assert batch["s"].tolist() == [0, 1]
+
+
+def test_a_column_that_is_no_struct_is_no_struct_without_the_field():
+    train = pa.table({"m": [{"a": 1}, None]})
+    encoder = Loader(train, columns={"m.a": Cast("int64", nulls=-1)}).encoder()
+    text = '{"a": 7}'
+    others = [pa.array([text]), pa.array([7]), pa.array([[{"a": 7}]])]
+    for column in *others, pa.array([[("a", 7)]], pa.map_(pa.string(), pa.int64())):
+        for rows in pa.table({"m": column}), {"m": column}, pl.DataFrame({"m": [text]}):
+            with pytest.raises(KeyError, match='no column "m.a": "m" is no struct, but '):
+                encoder(rows)
+    for rows in pd.DataFrame({"m": [text]}), {"m": pd.Series([text])}:
+        with pytest.raises(KeyError, match='no column "m.a": .*: json.loads reads texts of JSON'):
+            encoder(rows)
+    for lacking in pa.table({"z": [1]}), pa.table({"m": [{"b": 1}]}), pa.table({"m": pa.nulls(1)}):
+        assert encoder(lacking)["m.a"].tolist() == [-1]
+    assert encoder(pd.DataFrame({"m": [np.nan, None]}))["m.a"].tolist() == [-1, -1]

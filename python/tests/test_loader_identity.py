@@ -541,13 +541,18 @@ def test_far_times_are_the_same_in_any_unit_and_zone():
         rest_of(other, state, **options)
 
 
-@pytest.mark.parametrize("is_field", [False, True])
-def test_other_codes_of_the_same_words_are_other_numbers(is_field):
+@pytest.mark.parametrize("of", ["column", "field", "lists"])
+def test_other_codes_of_the_same_words_are_other_numbers(of):
     def coded(words, codes):
         column = pa.DictionaryArray.from_arrays(pa.array(codes * 20, pa.int8()), words)
-        return pa.table({"x": pa.StructArray.from_arrays([column], ["y"]) if is_field else column})
+        wrapped = {
+            "column": lambda: column,
+            "field": lambda: pa.StructArray.from_arrays([column], ["y"]),
+            "lists": lambda: pa.FixedSizeListArray.from_arrays(column, 1),
+        }
+        return pa.table({"x": wrapped[of](), "z": range(40)})
 
-    name = "x.y" if is_field else "x"
+    name = "x.y" if of == "field" else "x"
     one, other = coded(["a", "b"], [0, 1]), coded(["b", "a"], [1, 0])
     state = state_of(one, physical=True, columns=[name])
     for same in one, one.slice(0, 9).to_batches() + one.slice(9).to_batches():
@@ -555,9 +560,17 @@ def test_other_codes_of_the_same_words_are_other_numbers(is_field):
     for others in other, other.to_batches(4):
         with pytest.raises(ValueError, match="other codes for the same words"):
             rest_of(others, state, physical=True, columns=[name])
-    words = {name: Categories(["a", "b"])}
-    for options in {"columns": words, "physical": True}, {"columns": {name: AsArrow()}}:
+    for physical in False, True:
+        options = {"columns": {name: AsArrow()}, "physical": physical}
         assert len(rest_of(other, state_of(one, **options), **options)) == 19
+    if of == "column":
+        words = {"columns": {name: Categories(["a", "b"])}, "physical": True}
+        read = {"columns": ["z"], "filter": pc.field("x") == "a", "physical": True}
+        for options, rest in (words, 19), (read, 9):
+            assert len(rest_of(other, state_of(one, **options), **options)) == rest
+        null = {"columns": {name: Cast("int16", nulls=-1)}, "physical": True}
+        state = state_of(coded(["a", "b", None], [2, 1]), **null)
+        assert len(rest_of(coded(["a", "b"], [None, 1]), state, **null)) == 19
 
 
 def test_the_same_times_in_lists_structs_and_physical_are_one_type():
@@ -584,3 +597,57 @@ def test_the_same_times_in_lists_structs_and_physical_are_one_type():
         for own, others in zip(wrapped(one), wrapped(other), strict=True):
             state = state_of(pa.table({"c": own}), columns={"c": AsArrow()})
             assert len(rest_of(pa.table({"c": others}), state, columns={"c": AsArrow()})) == 19
+
+
+def changes_of_frames():
+    def pandas_frame():
+        return pandas.DataFrame({"x": np.arange(40.0), "s": [f"t{at}" for at in range(40)]})
+
+    def polars_frame():
+        return polars.DataFrame({"x": np.arange(40.0)})
+
+    yield pandas_frame, lambda frame: frame.sort_values("x", ascending=False, inplace=True)
+    yield pandas_frame, lambda frame: frame.__setitem__("x", np.arange(40.0)[::-1])
+    yield pandas_frame, lambda frame: frame.drop(index=range(10), inplace=True)
+    yield pandas_frame, lambda frame: frame.__delitem__("x")
+    yield polars_frame, lambda frame: frame.replace_column(0, frame["x"].reverse())
+    yield polars_frame, lambda frame: frame.extend(frame.clone())
+
+
+@pytest.mark.parametrize(("make", "change"), changes_of_frames())
+@pytest.mark.parametrize("of", ["frame", "list", "mix"])
+@pytest.mark.parametrize("options", [{}, {"shuffle": 8, "seed": 1}], ids=["in order", "shuffled"])
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_frame_that_is_changed_in_an_epoch_is_none_of_its_state(make, change, of, options, asked):
+    kinds = {
+        "frame": lambda frame: frame,
+        "list": lambda frame: [frame, make()],
+        "mix": lambda frame: Mix([(frame, 1)]),
+    }
+    frame, options = make(), {"columns": ["x"], "batch_size": 5, **options}
+    source = kinds[of](frame)
+    loader = Loader(source, **options)
+    epoch = iter(loader)
+    next(epoch)
+    if asked:
+        loader.state_dict()
+    change(frame)
+    state = loader.state_dict()
+    if "x" in frame.columns:
+        with pytest.raises(ValueError, match="the state is of other data"):
+            rest_of(source, state, **options)
+    if asked:
+        assert rest_of(kinds[of](make()), state, **options)
+    else:
+        with pytest.raises(ValueError, match="a frame was changed in place while the epoch read"):
+            rest_of(kinds[of](make()), state, **options)
+
+
+def test_a_frame_that_gets_another_column_in_an_epoch_is_the_same():
+    frame = pandas.DataFrame({"x": np.arange(40.0), "o": [object()] * 40, "c": [["a"]] * 40})
+    loader = Loader(frame, columns=["x"], batch_size=5)
+    epoch = iter(loader)
+    next(epoch)
+    frame["new"] = 1
+    state = loader.state_dict()
+    assert len(rest_of(frame, state, columns=["x"], batch_size=5)) == 7

@@ -2291,11 +2291,12 @@ def test_a_path_is_found_in_each_file_by_the_columns_that_it_has(
 @pytest.mark.parametrize(
     ("columns", "right"),
     [
-        (([{"s": 1}], [5]), [1, -1]),
-        (([5], [{"s": 1}]), [-1, 1]),
-        (([{"s": 1}], [{"t": 1}], [5]), [1, -1, -1]),
+        (([{"s": 1}], [5]), None),
+        (([5], [{"s": 1}]), None),
+        (([{"s": 1}], [{"t": 1}], [5]), None),
+        (([{"s": 1}], [{"t": 1}]), [1, -1]),
         (([{"t": 1}], [None]), [-1, -1]),
-        (([5], [None]), [-1, -1]),
+        (([5], [None]), None),
         (([None], [{"s": 1}]), [-1, 1]),
         (([{"t": 1}], [{"t": 1}]), None),
         (([5], [5]), None),
@@ -2668,3 +2669,42 @@ def test_what_is_needed_of_types_that_pyarrow_casts_to_no_other_is_not_left_out(
         list(Loader(tables, columns=wish, filter=pc.field("x").is_valid()))
     with pytest.raises(TypeError, match=r"Categories\(\[.*\]\) says their order$"):
         list(Loader(tables, columns={"x": Categories.scan()}))
+
+
+STRUCTS = pa.table({"m": [{"a": 1}, None, {"a": 3}]})
+TEXTS = pa.table({"m": ["x", "y"]})
+
+
+@pytest.mark.parametrize("of", ["list", "reversed", "mix", "files", "function"])
+@pytest.mark.parametrize("shuffle", [None, 4])
+def test_a_column_that_is_no_struct_is_not_one_without_the_field(of, shuffle, tmp_path):
+    """Of which the wish would make its null."""
+    for number, table in enumerate((STRUCTS, TEXTS)):
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    source = {
+        "list": [STRUCTS, TEXTS],
+        "reversed": [TEXTS, STRUCTS],
+        "mix": Mix([(STRUCTS, 1), (TEXTS, 1)]),
+        "files": tmp_path,
+        "function": lambda index, count: [STRUCTS, TEXTS],
+    }[of]
+    with pytest.raises(KeyError, match='no column "m.a": "m" is no struct, but string'):
+        list(
+            Loader(source, columns={"m.a": Cast("int64", nulls=-1)}, batch_size=2, shuffle=shuffle)
+        )
+
+
+def test_a_part_may_lack_a_field_or_a_column_with_a_dot():
+    wish = {"m.a": Cast("int64", nulls=-1)}
+    flat = pa.table({"m": ["x"], "m.a": [5]})
+    for others in (
+        pa.table({"m": pa.nulls(2)}),
+        pa.table({"z": [1, 2]}),
+        pa.table({"m": [{"b": 1}] * 2}),
+    ):
+        (batch,) = Loader([STRUCTS, others], columns=wish, batch_size=9)
+        assert batch["m.a"].tolist() == [1, -1, 3, -1, -1]
+    (batch,) = Loader([flat, TEXTS], columns=wish, batch_size=9)
+    assert batch["m.a"].tolist() == [5, -1, -1]
+    (batch,) = Loader([flat, STRUCTS], columns=wish, batch_size=9)
+    assert batch["m.a"].tolist() == [5, 1, -1, 3]

@@ -80,9 +80,9 @@ from .schema import (
     first_of,
     is_same,
     merged_of,
+    part_of,
     readable,
     seen_of_all,
-    selected,
     steps_of,
     with_keys,
     with_types,
@@ -624,7 +624,7 @@ class Files(Dataset):
         fragments = self.fragments() if fragments is None else fragments
         schema, own, _ = self._schema(query)
         if not own:
-            part = Part(fragments[0].path, selected(schema, query.columns), schema.names)
+            part = part_of(fragments[0].path, schema, query)
             return [Run(part, lambda: self._scan(fragments, schema, query))]
         kinds = {path: kind for (path, _), kind in zip(self._files, self._kinds, strict=True)}
         runs = []
@@ -645,7 +645,7 @@ class Files(Dataset):
             if field.name in theirs.names
         ] or [schema.field(0).with_type(pa.null())]
         mine = pa.schema(fields, schema.metadata)
-        part = Part(fragments[0].path, selected(mine, query.columns), theirs.names)
+        part = part_of(fragments[0].path, mine, query, theirs.names)
         if query.columns is not None:
             query = replace(query, columns=part.schema.names)
         seen = {name: kind for name, kind in own.items() if kind is not None}
@@ -687,10 +687,7 @@ class Files(Dataset):
                     "or name others in columns="
                 )
         _core._check_names(known, names or [])
-        parts = [
-            Part(path, selected(schema, query.columns), schema.names)
-            for path, schema in self._schemas
-        ]
+        parts = [part_of(path, schema, query) for path, schema in self._schemas]
         renamed = self._renamed()
         ways = {
             key: f"{'' if key in query.labels else 'columns= leaves it out, '}"
@@ -957,6 +954,7 @@ def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> E
     number = re.search(r"In CSV column #(\d+): Row #(\d+)", text)
     if column is not None:
         own = fragment.physical_schema.field(column.name).type
+        text = re.sub(r"^Could not open \w+ input source '.*?': \w+: ", "", text)
         text = (
             f'column "{column.name}" is {own} there and {column.type} in the schema of the '
             f"dataset, and pyarrow does not cast it: {text}; another schema=, or the path in "

@@ -7,6 +7,7 @@ Between files and tables, or formats of files, the first and last rows are compa
 
 import hashlib
 import pickle
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,8 +17,9 @@ from importlib import import_module
 from itertools import chain
 from typing import Any
 
-from .._arrow_types import is_list, meaning_of, name_of_type, with_inner
+from .._arrow_types import items_of, meaning_of, name_of_type
 from . import filters as _filters
+from .columns import AsArrow, Categories
 from .known import is_local_system, local_path
 from .parallel import side_by_side
 from .paths import stamp_of
@@ -35,6 +37,8 @@ _LAST_BYTES = 1 << 25
 _ONE_GROUP = "one"
 #: In place of the digest of files that were replaced while an epoch read them.
 _REPLACED = "replaced"
+#: In place of what is told of a frame that was changed in place since an epoch began to read it.
+_CHANGED = "changed"
 
 
 def read_by(schema: Any, query: Query) -> list[str]:
@@ -76,25 +80,69 @@ def of_rows(
     sample, head, tail = (
         _digest_of_rows([found[row] for row in rows_at], names) for rows_at in (steps, first, final)
     )
-    codes = _codes(some, names, query) if query.physical else {}
+    codes = _codes(some, query) if query.physical else {}
     return told | codes | {"rows": rows, "sample": sample, "ends": {"head": head, "tail": tail}}
 
 
-def _codes(some: Sequence[Any], names: Sequence[str], query: Query) -> dict[str, str]:
+def unless_changed(
+    frames: Sequence[Any], query: Query, told: Callable[[], dict[str, Any]]
+) -> Callable[[], dict[str, Any]]:
+    """What a state holds of frames, which may be changed in place before it is asked."""
+    sampled = partial(map, partial(_sample_of, query=query), frames)
+    begun = list(sampled())
+    return lambda: told() if begun == list(sampled()) else {"files": _CHANGED}
+
+
+def _sample_of(frame: Any, query: Query) -> bytes | None:
+    """Some rows of a frame of pandas or polars, as bytes; None of what has none."""
+    rows = len(frame)
+    at = sorted({*range(0, rows, max(rows // _ROWS, 1)), *range(max(rows - _ROWS, 0), rows)})
+    names = [str(name) for name in frame.columns]
+    # A filter names columns of a schema, for which the frame would have to be converted.
+    is_whole = query.columns is None or query.where is not None
+    wanted = None if is_whole else heads(query.columns, lambda: names)
+    own = [number for number, name in enumerate(names) if wanted is None or name in wanted]
+    try:
+        some = frame.iloc[at, own] if hasattr(frame, "iloc") else frame[at, own]
+        return pickle.dumps((rows, some), 5)
+    except Exception:  # of objects, whose classes may raise anything
+        return None
+
+
+def _codes(some: Sequence[Any], query: Query) -> dict[str, str]:
     """What tells codes of dictionaries from those of other words for the same values, where tables
     have one dictionary: a source of several may be in other parts elsewhere.
     """
     pa, found = import_module("pyarrow"), []
-    tables = [pa.table(reached(one, names, lambda name: True)) for one in some]
-    for name in names:
-        if name in query.categories or any(one.schema.names.count(name) != 1 for one in tables):
+    names = features_of(some[0].schema) if query.columns is None else query.columns
+    tables = [pa.table(reached(one, list(names), lambda name: True)) for one in some]
+    for name in sorted({*names} - {*query.beside}):
+        is_made = isinstance(query.wishes.get(name), (AsArrow, Categories))
+        if is_made or any(one.schema.names.count(name) != 1 for one in tables):
             continue
         parts = [part for one in tables for part in one.column(name).chunks]
-        if not parts or not all(pa.types.is_dictionary(part.type) for part in parts):
-            continue
-        if all(part.dictionary.equals(parts[0].dictionary) for part in parts):
-            found.append((name, [code for part in parts for code in part.indices.to_pylist()]))
+        coded = list(filter(None, map(_coded, parts)))
+        if coded and all(part.dictionary.equals(coded[0].dictionary) for part in coded):
+            found.append((name, [code for part in coded for code in _codes_of(part)]))
     return {"codes": digest_of(found)} if found else {}
+
+
+def _coded(array: Any) -> Any:
+    """The dictionary in an array, which may be of lists of one length; None without one."""
+    types = import_module("pyarrow").types
+    while types.is_fixed_size_list(array.type):
+        array = items_of(array)
+    return array if types.is_dictionary(array.type) else None
+
+
+def _codes_of(array: Any) -> list[Any]:
+    """None where the word is null too."""
+    codes = array.indices
+    if array.dictionary.null_count:
+        pc = import_module("pyarrow.compute")
+        codes = pc.if_else(array.dictionary.is_valid().take(codes), codes, None)
+    values: list[Any] = codes.to_pylist()
+    return values
 
 
 def _picked(table: Any, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -456,34 +504,32 @@ def _type_name(field: Any, is_physical: bool) -> str:
     types, kind = import_module("pyarrow").types, alike(meaning_of(field))
     family = next((name for name in _FAMILIES if getattr(types, f"is_{name}")(kind)), None)
     if family is None or (is_physical and types.is_temporal(kind)):
-        return name_of_type(_of_family(kind, is_physical))
+        return name_of_type(kind)  # the numbers are of this unit
     if family == "timestamp" and kind.tz is not None:
         return "timestamp with a zone"
     return "large_binary" if family == "fixed_size_binary" else family
 
 
-def _of_family(kind: Any, is_physical: bool) -> Any:
-    """One type for all whose values are the same; of physical ones the numbers are, of one unit."""
-    pa, types = import_module("pyarrow"), import_module("pyarrow").types
-    if is_list(kind) or types.is_struct(kind) or types.is_map(kind):
-        fields = [kind.field(at) for at in range(kind.num_fields)]
-        if types.is_map(kind):
-            fields = [kind.key_field, kind.item_field]
-        own = [field.with_type(_of_family(field.type, is_physical)) for field in fields]
-        return with_inner(kind, own)
-    if types.is_timestamp(kind):
-        return pa.timestamp(kind.unit if is_physical else "ns", kind.tz and "UTC")
-    if is_physical and types.is_temporal(kind):
-        return kind
-    of_families = {
-        "time": pa.time64("ns"),
-        "date": pa.date64(),
-        "duration": pa.duration("ns"),
-        "decimal": pa.decimal256(76),
-        "fixed_size_binary": pa.large_binary(),
-    }
-    found = (of for name, of in of_families.items() if getattr(types, f"is_{name}")(kind))
-    return next(found, kind)
+#: What is one name for the same moments, and for the same values in lists and structs.
+_ZONES = (re.compile(r"(timestamp\[\w+), tz=[^\]]*\]"), r"\1, tz=UTC]")
+_WITHIN = (
+    (re.compile(r"(timestamp|duration)\[\w+"), r"\1[ns"),
+    (re.compile(r"\b(time|date)\d+\[\w+\]"), r"\1"),
+    (re.compile(r"\bdecimal\d+\([\d, -]+\)"), "decimal"),
+    (re.compile(r"\bfixed_size_binary\[\d+\]"), "large_binary"),
+)
+
+
+def _comparable(name: str, told: Any, is_physical: bool) -> Any:
+    """What a state says of its data: of types, less what changes no value; physical times have the
+    numbers of their unit.
+    """
+    if name != "columns" or not isinstance(told, Mapping):
+        return told
+    found = {of: str(kind) for of, kind in told.items()}
+    for pattern, common in (_ZONES, *(() if is_physical else _WITHIN)):
+        found = {of: pattern.sub(common, kind) for of, kind in found.items()}
+    return found
 
 
 class OtherDataError(ValueError):
@@ -520,6 +566,7 @@ def check(
     is_shuffled: bool,
     is_shared: bool,
     is_begun: bool,
+    is_physical: bool,
     where: str = "the source",
 ) -> None:
     """An error for a state of other data.
@@ -528,18 +575,20 @@ def check(
     is_ordered: whether batches with columns in another order are others.
     is_shuffled: whether row groups are put in order, if there are some.
     is_shared: whether ranks or workers divide them then.
+    is_physical: whether batches have the numbers by which Arrow stores values.
     """
     if not isinstance(saved, Mapping):
         return
     order = ["order"] if is_ordered else []
-    if saved.get("files") == _REPLACED:
-        raise refusal(_difference("files", _REPLACED, None))
+    if (files := saved.get("files")) in (_REPLACED, _CHANGED):
+        raise refusal(_difference("files", files, None))
     drawn = ["drawn"] if is_begun else []
     for name in ("columns", *order, "filter", "rows", "keys", "codes", *drawn, *_KINDS):
         if name not in saved or name not in ours:
             continue
-        if saved[name] != ours[name]:
-            raise refusal(f"{_difference(name, saved[name], ours[name])} in {where}")
+        one, other = (_comparable(name, told[name], is_physical) for told in (saved, ours))
+        if one != other:
+            raise refusal(f"{_difference(name, one, other)} in {where}")
     ends, is_one_kind = ours.get("ends"), any(name in saved and name in ours for name in _KINDS)
     # Of files they are read only where nothing else tells.
     if "ends" in saved and not (callable(ends) and is_one_kind):
@@ -571,6 +620,7 @@ def check(
                 is_shuffled=is_shuffled,
                 is_shared=is_shared,
                 is_begun=is_begun,
+                is_physical=is_physical,
                 where=name,
             )
 
@@ -588,6 +638,8 @@ def _are_all_parquet(parts: Sequence[Any]) -> bool:
 def _difference(name: str, saved: Any, ours: Any) -> str:
     if saved == _REPLACED:
         return "a file was replaced while the epoch read it, and no others are those"
+    if saved == _CHANGED:
+        return "a frame was changed in place while the epoch read it, and no other is that one"
     if name == "rows":
         return f"it had {saved} rows, and there are {ours}"
     if name == "columns" and isinstance(saved, Mapping):

@@ -212,6 +212,7 @@ class Progress:
             is_shuffled=reads_groups and options.shuffle is not None,
             is_shared=reads_groups and reads.count > 1,
             is_begun=self.loaded["batch"] > 0,
+            is_physical=options.physical,
         )
         return ours
 

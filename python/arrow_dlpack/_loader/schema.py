@@ -32,6 +32,7 @@ from .._arrow_types import (
 from ..typing import Dtype
 from .columns import AsArrow, Cast, Categories, Dense, Pad, Wish, fills_nulls
 from .readers import (
+    NoStructError,
     cast,
     decoded,
     for_rows,
@@ -142,6 +143,8 @@ class Part(NamedTuple):
     schema: Any
     #: All of its columns.
     names: Sequence[str]
+    #: Why it has no field at a path, where the column that this begins with is no struct.
+    no_structs: Mapping[str, str] = MappingProxyType({})
 
 
 class Run(NamedTuple):
@@ -214,6 +217,20 @@ def selected(schema: Any, columns: Sequence[str] | None) -> Any:
     return pa.schema(found, schema.metadata)
 
 
+def part_of(name: str, schema: Any, query: Query, names: Sequence[str] | None = None) -> Part:
+    """names: all of its columns, None for those of the schema."""
+    no_structs = {}
+    for path in query.columns or ():
+        try:
+            _ = "." in path and path_of(path, schema)
+        except NoStructError as error:
+            no_structs[path] = str(error.args[0])
+        except KeyError:
+            continue
+    own, known = selected(schema, query.columns), schema.names if names is None else names
+    return Part(name, own, known, no_structs)
+
+
 def common(
     parts: Iterable[Part], query: Query, way: str, ways: Mapping[str, str] = MappingProxyType({})
 ) -> Any:
@@ -229,7 +246,8 @@ def common(
     pa = import_module("pyarrow")
     distinct: list[Part] = []
     for part in parts:
-        if not any(is_same(part.schema, known.schema) for known in distinct):
+        alike = (known for known in distinct if known.no_structs == part.no_structs)
+        if not any(is_same(part.schema, known.schema) for known in alike):
             distinct.append(part)
     first = distinct[0].schema
     names = [name for name in query.columns or () if name not in query.beside]
@@ -258,7 +276,7 @@ def _merged_field(
 
     counts: how many columns of each part have a name.
     """
-    have, lacks = [], None
+    have, lacks, is_field = [], None, False
     for part, named in zip(parts, counts, strict=True):
         count = len(part.schema.get_all_field_indices(name))
         if max(count, named[name]) > 1:
@@ -268,6 +286,7 @@ def _merged_field(
             )
         if count:
             have.append((part.name, part.schema.field(name)))
+            is_field |= name not in part.names
         else:
             lacks = lacks or part
     if not have:
@@ -275,6 +294,9 @@ def _merged_field(
         return None
     for part in parts if lacks is not None else ():
         check_steps(name, part.name, steps_of(part.schema))
+    other = next((part for part in parts if name in part.no_structs), None)
+    if is_field and other is not None:
+        raise KeyError(f"{other.no_structs[name]} in {other.name}")
     if lacks is not None and not query.fills(name):
         if name in lacks.names:
             names = dict.fromkeys(own for part in parts for own in part.schema.names)

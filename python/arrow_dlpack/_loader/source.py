@@ -11,10 +11,9 @@ from typing import Any
 
 from .. import _core
 from .._arrow_types import meaning_of
-from .._readers import recorded
 from . import filters as _filters
 from .categories import ColumnCoder, encoded
-from .identity import of_filter, of_rows, of_types
+from .identity import of_filter, of_rows, of_types, unless_changed
 from .known import library_of
 from .readers import (
     Made,
@@ -26,6 +25,7 @@ from .readers import (
     reached,
     readable_for,
     reader_of,
+    recorded,
     without_view,
 )
 from .row_groups import Piece
@@ -46,10 +46,10 @@ from .schema import (
     is_same,
     merged_of,
     of_stream,
+    part_of,
     retyped,
     schema_of_heads,
     seen_of_all,
-    selected,
     settled_type,
     steps_of,
     told_by,
@@ -254,6 +254,10 @@ class Opened(Source):
         if self.once:
             return self._known_schema()
         return reader_of(readable_for(self._open(None), query.columns, named_in(query))).schema
+
+    def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
+        frames = [] if self._count is None else [self._open(None)]
+        return unless_changed(frames, query, super().identity(query))
 
     def _identity_of(self, query: Query) -> dict[str, Any]:
         if self._identify is not None:
@@ -498,14 +502,13 @@ class Several(Source):
         seen: types of columns that a filter names.
         """
         schema = self._known(query)[numbers[0]]
-        own = selected(schema, query.columns)
-        columns = query.columns if is_one or query.columns is None else own.names
+        part = part_of(self._name(numbers[0]), schema, query)
+        columns = query.columns if is_one or query.columns is None else part.schema.names
 
         def data(_: Sequence[str] | None) -> Any:
             return Made(schema, (batch for at in numbers for batch in self._batches(at, query)))
 
         some = Opened(data, names=lambda: schema.names)
-        part = Part(self._name(numbers[0]), own, schema.names)
         return Run(part, lambda: some._read(query, columns, seen))
 
     def _batches(self, at: int, query: Query) -> Iterator[Any]:
@@ -531,6 +534,10 @@ class Several(Source):
         if _core._is_read_once(part):
             self._parts[at] = reader
         return reader.schema
+
+    def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
+        frames = list(filter(is_frame, self._parts))
+        return unless_changed(frames, query, super().identity(query))
 
     def _identity_of(self, query: Query) -> dict[str, Any]:
         schemas = self._known(query)

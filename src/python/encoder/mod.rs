@@ -29,7 +29,7 @@ use super::batches::forms::{BatchOptionsArg, into_python, not_opened};
 use super::describe::{described, type_name};
 use super::dlpack::consume;
 use super::errors::{Asked, Wishes, placed};
-use super::field::PyField;
+use super::field::{PyField, type_with_extension};
 use super::runtime::unlocked;
 use super::source;
 use crate::arrow_types::item_of;
@@ -328,15 +328,24 @@ fn at_path(table: &StructArray, path: &str) -> PyResult<Option<Found>> {
     Ok(None)
 }
 
-/// The column at a path within one: of nulls, which are of any type, it is themselves.
+/// The column at a path within one: of nulls, which are of any type, it is themselves. Of a column without values pandas makes
+/// floats.
 fn within_column(array: ArrayRef, field: FieldRef, path: &str) -> PyResult<Option<Found>> {
+    let are_nulls = array.null_count() == array.len();
     match field.data_type() {
         DataType::Struct(inner) => {
             let table = batch(&array, &Schema::new(inner.clone()))?;
             at_path(&StructArray::from(table), path)
         }
         DataType::Null => Ok(Some((array, field))),
-        _ => Ok(None),
+        other if other.is_floating() && are_nulls => Ok(Some((array, field))),
+        other => {
+            let way_out = if other.is_string() { ": json.loads reads texts of JSON" } else { "" };
+            let (head, other) = (field.name(), type_with_extension(&field));
+            Err(PyKeyError::new_err(format!(
+                "no column \"{head}.{path}\": {head:?} is no struct, but {other}{way_out}"
+            )))
+        }
     }
 }
 
@@ -487,7 +496,9 @@ fn of_column<'py>(
         let (array, field) = imported.into_array(py)?;
         let Some(path) = path else { return column.conformed(&array, &field) };
         let rows = array.len();
-        return match within_column(array, Arc::clone(&field), path)? {
+        let head = name.strip_suffix(path).unwrap_or(name).trim_end_matches('.');
+        let named = Arc::new(Field::clone(&field).with_name(head));
+        return match within_column(array, named, path)? {
             Some((array, field)) => column.conformed(&array, &field),
             None if column.may_lack => column.nulls(rows),
             None => {
