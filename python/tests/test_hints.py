@@ -516,12 +516,26 @@ def test_tensors_of_pytorch_in_another_layout_name_their_conversion():
     assert noted(from_dlpack, view) == ["x.resolve_conj() is a tensor of its elements"]
     assert asdlpack(view.resolve_conj()).tolist() == [1 - 2j]
     assert "x.resolve_neg()" in refusal(from_dlpack, view.imag)
-    assert refusal(to_tensor, view.imag).endswith(": x.resolve_neg() is a tensor of its elements")
+    assert refusal(to_tensor, view.imag).endswith(
+        ": asdlpack(x.resolve_neg()) makes a Tensor of its elements"
+    )
     weight = torch.nn.Linear(2, 1).weight
     assert refusal(to_tensor, weight).endswith(
-        "x.detach() is a tensor of its elements, without gradients"
+        "asdlpack(x.detach()) makes a Tensor of its elements, without gradients"
     )
     assert asdlpack(weight.detach()).shape == (1, 2)
+
+
+def test_arrays_of_numpy_that_its_dlpack_does_not_take_name_what_converts_them():
+    field = np.zeros(3, [("a", "i1"), ("b", "i4")])["b"]
+    ways = {"float32": np.ones(3, ml_dtypes.bfloat16), "int8": np.ones(3, ml_dtypes.int4)}
+    for dtype, x in ways.items():
+        assert refusal(to_tensor, x).endswith(f': x.astype("{dtype}") is a tensor of its numbers')
+        assert asdlpack(x.astype(dtype)).tolist() == [1, 1, 1]
+    assert refusal(to_tensor, field).endswith(
+        ": x.copy() is a tensor of its elements, side by side"
+    )
+    assert asdlpack(field.copy()).tolist() == [0, 0, 0]
 
 
 def test_a_data_loader_of_pytorch_is_looped_over():

@@ -270,7 +270,7 @@ pub enum Error {
     },
     /// A column of tensors whose axes are permuted, which cannot be columns of a matrix.
     #[error(
-        "{data_type} has rows of shape {shape:?} whose axes are permuted, and a matrix takes values as they lie in memory: convert the column alone"
+        "{data_type} has rows of shape {shape:?} whose axes are permuted, and a matrix takes values as they lie in memory: convert the column alone, or make it row-major, as from_dlpack of its tensor is"
     )]
     ManyValues {
         /// The column's type.

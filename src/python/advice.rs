@@ -785,9 +785,9 @@ pub(super) fn of_layout(object: &Bound<'_, PyAny>) -> PyResult<Option<&'static s
     } else if is_lazily(object, "is_conj")? {
         Some("x.resolve_conj() is a tensor of its elements")
     } else if is_lazily(object, "is_neg")? {
-        Some("x.resolve_neg() is a tensor of its elements")
+        Some("asdlpack(x.resolve_neg()) makes a Tensor of its elements")
     } else if is("requires_grad")? {
-        Some("x.detach() is a tensor of its elements, without gradients")
+        Some("asdlpack(x.detach()) makes a Tensor of its elements, without gradients")
     } else {
         None
     })
@@ -815,6 +815,12 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
         return Ok(Some("is there a return missing?".into()));
     }
     let has_dlpack = object.hasattr("__dlpack__")?;
+    if has_dlpack && object.hasattr("__array_interface__")? {
+        // NumPy's own DLPack takes no others.
+        if let Ok(Some(way_out)) = of_elements(object) {
+            return Ok(Some(way_out.into()));
+        }
+    }
     if expected == Expected::Arrow && has_dlpack {
         return Ok(Some(WayOut {
             words: "it is a tensor already: asdlpack(x) and Tensor.from_dlpack(x) make a Tensor of it, from_dlpack(x) \

@@ -109,7 +109,8 @@ class Categories:
     number its values in sorted order, NaN last. The same words give the same codes in all
     processes, and ``loader.categories`` has those that were read, for another loader. Both zeros
     have one code, and so have all NaNs. Times with a zone are words of UTC, and those of NumPy may
-    have another unit than the column. A word that the column cannot hold is an error.
+    have another unit than the column. A word that the column cannot hold is an error, but for
+    binaries of another length than all of the column's.
     unknown: the code of a value that is not among the words; None refuses it. It may be the code
     of a word that is there for them: ``Categories(["<unk>", "cat", "dog"], unknown=0)``.
     nulls: what becomes of nulls: a code, "mask", or "error" to refuse them. None: as in Loader,

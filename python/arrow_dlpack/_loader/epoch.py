@@ -300,11 +300,11 @@ class First(Iterator[Any]):
 class Batches(Iterator[Batch_co], Generic[Batch_co]):
     """The batches of one pass, from `iter_batches` or ``iter(loader)``. They are read once.
 
-    An error in the source comes when all rows before it have been handed out, in batches that a
-    state of a `Loader` leaves out where an unbroken epoch has none of them; one in a batch comes in
-    its place. Either is the end. close(), or leaving a with block, stops the reader, and returns
-    when the source has been released, so that a connection takes its next statement. Dropping the
-    iterator does so too, but waits at most a second.
+    An error in the source comes when all rows that it gave before have been handed out, in batches
+    that a state of a `Loader` leaves out where an unbroken epoch has none of them; one in a batch
+    comes in its place. Either is the end. close(), or leaving a with block, stops the reader, and
+    returns when the source has been released, so that a connection takes its next statement.
+    Dropping the iterator does so too, but waits at most a second.
     """
 
     def __init__(
