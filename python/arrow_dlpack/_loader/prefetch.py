@@ -98,6 +98,7 @@ class Ahead(Iterator[Any]):
 
     def _end(self, seconds: float | None) -> None:
         self._stopped.append(None)
+        self._places.put(None)  # wakes the thread
         self._stop_source()
         # A forked process has the thread's object, but not the thread.
         if self._process != os.getpid() or threading.current_thread() is self._thread:
@@ -145,5 +146,5 @@ def _has_place(places: "SimpleQueue[None]", stopped: list[None]) -> bool:
     while not stopped and threading.main_thread().is_alive():
         with suppress(Empty):
             places.get(timeout=_A_WHILE)
-            return True
+            return not stopped
     return False
