@@ -995,3 +995,55 @@ def test_a_value_of_a_streamed_file_that_its_features_lack_is_told(form, shuffle
     where["features"] = datasets.Features({"x": datasets.Value("float64")})
     (batch,) = Loader(datasets.load_dataset(form, **where), batch_size=2)
     assert batch["x"].tolist() == [1, 2.5]
+
+
+class RestartingBatches:
+    """An iterator that begins anew where it is asked for one, as tutorials have it."""
+
+    def __iter__(self):
+        self.number = 0
+        return self
+
+    def __next__(self):
+        self.number += 1
+        if self.number > 3:
+            raise StopIteration
+        return pa.record_batch({"x": [self.number]})
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_size": 1}, {"batch_size": 2, "shuffle": 2}])
+@pytest.mark.parametrize("of", ["itself", "mix", "function"])
+def test_an_iterator_that_begins_anew_has_each_batch_once(of, options):
+    source = {
+        "itself": RestartingBatches,
+        "mix": lambda: Mix([(RestartingBatches(), 1)]),
+        "function": lambda: lambda index, count: RestartingBatches(),
+    }[of]()
+    found = [x for batch in Loader(source, **options) for x in batch["x"].tolist()]
+    assert sorted(found) == [1, 2, 3]
+
+
+class ReadOnce:
+    """A stream of another library, which has its rows once and does not say so."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        table, self.table = self.table, self.table.slice(0, 0)
+        return table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"columns": {"x": Cast("float32")}}, {"shuffle": 2, "batch_size": 2}]
+)
+def test_a_list_of_streams_that_are_read_once_has_all_their_rows(options):
+    table = pa.table({"x": [1, 2]})
+    for parts in ([table], [table, table]):
+        for wrap in (lambda parts: parts), (lambda parts: lambda index, count: parts):
+            streams = [table, *map(ReadOnce, parts)]
+            loader = Loader(wrap(streams), **options)
+            found = [x for batch in loader for x in batch["x"].tolist()]
+            assert sorted(found) == sorted([1, 2] * len(streams))
+            with pytest.raises(ValueError, match="an earlier call took them"):
+                list(loader)

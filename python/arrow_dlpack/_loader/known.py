@@ -20,6 +20,11 @@ def library_of(data: Any) -> str:
     return next(known, names[0])
 
 
+def is_of_duckdb(data: Any) -> bool:
+    """Whether it is a relation, or a connection, which has one open result."""
+    return library_of(data) in _DUCKDB
+
+
 def names_of(data: Any) -> list[str] | None:
     """The columns of a source whose types are not known before it is read, if it tells them."""
     if is_pandas_frame(data):

@@ -14,7 +14,7 @@ from .._arrow_types import meaning_of
 from . import filters as _filters
 from .categories import ColumnCoder, encoded
 from .identity import of_filter, of_rows, of_types, unless_changed
-from .known import library_of
+from .known import is_of_duckdb, library_of
 from .readers import (
     Made,
     for_rows,
@@ -421,8 +421,13 @@ class _Parts:
         """The others, of which none comes again."""
         while self._known:
             yield self._known.popleft()
-        # Not "yield from", which closes a generator of the user's with this one.
-        for part in self._parts:  # noqa: UP028
+        # Not "yield from", which closes a generator of the user's with this one, nor "for", which
+        # calls `__iter__` again, where some iterators begin anew.
+        while True:
+            try:
+                part = next(self._parts)
+            except StopIteration:
+                return
             yield part
 
     def end(self) -> None:
@@ -465,6 +470,8 @@ class Several(Source):
         self._parts = list(parts)
         #: By the columns that are read.
         self._schemas: dict[tuple[str, ...] | None, list[Any]] = {}
+        #: Of streams of other libraries, which may hand out their rows once and not say so.
+        self._opened: dict[int, Any] = {}
 
     def refresh(self) -> None:
         super().refresh()
@@ -523,6 +530,8 @@ class Several(Source):
         return f"part {at}"
 
     def _reader(self, at: int, query: Query) -> Any:
+        if at in self._opened:
+            return self._opened.pop(at)
         return reader_of(readable_for(self._parts[at], query.columns, named_in(query)))
 
     def _schema(self, at: int, query: Query) -> Any:
@@ -533,6 +542,8 @@ class Several(Source):
         reader = self._reader(at, query)
         if _core._is_read_once(part):
             self._parts[at] = reader
+        elif rows_of_table(part) is None and not is_of_duckdb(part):
+            self._opened[at] = reader
         return reader.schema
 
     def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
