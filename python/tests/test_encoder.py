@@ -2125,4 +2125,5 @@ def test_a_column_that_is_no_struct_is_no_struct_without_the_field():
             encoder(rows)
     for lacking in pa.table({"z": [1]}), pa.table({"m": [{"b": 1}]}), pa.table({"m": pa.nulls(1)}):
         assert encoder(lacking)["m.a"].tolist() == [-1]
-    assert encoder(pd.DataFrame({"m": [np.nan, None]}))["m.a"].tolist() == [-1, -1]
+    for none in [np.nan, None], pd.array([None] * 2, "Int64"), [pd.NaT] * 2:
+        assert encoder(pd.DataFrame({"m": none}))["m.a"].tolist() == [-1, -1]

@@ -651,3 +651,54 @@ def test_a_frame_that_gets_another_column_in_an_epoch_is_the_same():
     frame["new"] = 1
     state = loader.state_dict()
     assert len(rest_of(frame, state, columns=["x"], batch_size=5)) == 7
+
+
+def test_a_frame_of_which_what_is_not_read_changes_is_the_same():
+    """Labels, attributes, other columns, and what libraries keep of a look at it."""
+    frame = pandas.DataFrame(
+        {"x": pandas.array(range(1000), "int64[pyarrow]"), "pred": 0.0, "o": [object()] * 1000}
+    )
+    options = {"columns": ["x"], "filter": pc.field("x") >= 0, "batch_size": 100}
+    loader = Loader(frame, **options)
+    epoch = iter(loader)
+    next(epoch)
+    frame.loc[0, "pred"] = 0.5
+    frame.attrs["epoch"], frame.columns.name = 1, "of"
+    frame.index += 5
+    frame["x"].describe()
+    assert len(rest_of(frame, loader.state_dict(), **options)) == 9
+
+
+def test_a_frame_that_is_changed_between_epochs_is_what_the_next_one_reads():
+    frame = pandas.DataFrame({"x": np.arange(40.0)})
+    loader = Loader(frame, batch_size=10)
+    list(loader)
+    frame.loc[3, "x"] = 7
+    state = loader.state_dict()
+    assert len(rest_of(frame, state, batch_size=10)) == 4
+
+
+def test_each_first_row_of_a_frame_that_is_changed_in_an_epoch_counts():
+    for row in range(16):
+        frame = pandas.DataFrame({"x": np.arange(400.0)})
+        loader = Loader(frame, batch_size=50)
+        next(iter(loader))
+        frame.loc[row, "x"] = -1
+        with pytest.raises(ValueError, match="a frame was changed in place"):
+            rest_of(frame, loader.state_dict(), batch_size=50)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("timestamp[s]", "timestamp[ms]"), ("decimal64(9, 2)", "decimal64(9, 4)")],
+)
+def test_what_an_extension_type_says_of_itself_counts(one, other):
+    def source(of):
+        kind = pa.opaque(pa.int64(), of, "db")
+        return pa.table({"a": pa.ExtensionArray.from_storage(kind, pa.array(range(8)))})
+
+    options = {"columns": {"a": AsArrow()}}
+    state = state_of(source(one), **options)
+    assert len(rest_of(source(one), state, **options)) == 3
+    with pytest.raises(ValueError, match='column "a" was'):
+        rest_of(source(other), state, **options)

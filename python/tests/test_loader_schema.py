@@ -2706,5 +2706,7 @@ def test_a_part_may_lack_a_field_or_a_column_with_a_dot():
         assert batch["m.a"].tolist() == [1, -1, 3, -1, -1]
     (batch,) = Loader([flat, TEXTS], columns=wish, batch_size=9)
     assert batch["m.a"].tolist() == [5, -1, -1]
+    (batch,) = Loader(Mix([(flat, 1), (TEXTS, 1)]), columns=wish, batch_size=9)
+    assert batch["m.a"].tolist() == [5, -1, -1]
     (batch,) = Loader([flat, STRUCTS], columns=wish, batch_size=9)
     assert batch["m.a"].tolist() == [5, 1, -1, 3]

@@ -23,7 +23,7 @@ from .columns import AsArrow, Categories
 from .known import is_local_system, local_path
 from .parallel import side_by_side
 from .paths import stamp_of
-from .readers import heads, reached, reader_of
+from .readers import heads, objects_of, reached, reader_of
 from .row_groups import are_parquet, counted_rows, rows_of
 from .schema import Query, alike, features_of, selected
 
@@ -88,25 +88,32 @@ def unless_changed(
     frames: Sequence[Any], query: Query, told: Callable[[], dict[str, Any]]
 ) -> Callable[[], dict[str, Any]]:
     """What a state holds of frames, which may be changed in place before it is asked."""
-    sampled = partial(map, partial(_sample_of, query=query), frames)
+    last = len(frames) - 1
+    steps = sorted({last * step // (_ROWS - 1) for step in range(_ROWS)}) if frames else []
+    sampled = partial(map, partial(_sample_of, query=query), [frames[at] for at in steps])
     begun = list(sampled())
     return lambda: told() if begun == list(sampled()) else {"files": _CHANGED}
 
 
-def _sample_of(frame: Any, query: Query) -> bytes | None:
-    """Some rows of a frame of pandas or polars, as bytes; None of what has none."""
-    rows = len(frame)
-    at = sorted({*range(0, rows, max(rows // _ROWS, 1)), *range(max(rows - _ROWS, 0), rows)})
-    names = [str(name) for name in frame.columns]
-    # A filter names columns of a schema, for which the frame would have to be converted.
-    is_whole = query.columns is None or query.where is not None
-    wanted = None if is_whole else heads(query.columns, lambda: names)
-    own = [number for number, name in enumerate(names) if wanted is None or name in wanted]
+def _sample_of(frame: Any, query: Query) -> tuple[int, str | None]:
+    """How many rows a frame of pandas or polars has, and a digest of some values that are read."""
+    rows, names = len(frame), [str(name) for name in frame.columns]
+    steps, ends = range(0, rows, max(rows // _ROWS, 1)), range(max(rows - _ROWS, 0), rows)
+    at = sorted({*steps, *range(min(rows, _ROWS)), *ends})
+    pa, hidden = import_module("pyarrow"), objects_of(frame)
+    read = names if query.columns is None else heads(query.columns, lambda: names) or []
+    if query.where is not None:
+        seen = pa.schema([pa.field(name, pa.null()) for name in names])
+        read = [*read, *(name for name in names if _filters.is_named(query.where, seen, name))]
+    own = [number for number, name in enumerate(names) if name in read and name not in hidden]
     try:
-        some = frame.iloc[at, own] if hasattr(frame, "iloc") else frame[at, own]
-        return pickle.dumps((rows, some), 5)
-    except Exception:  # of objects, whose classes may raise anything
-        return None
+        if hasattr(frame, "iloc"):
+            some = frame.iloc[at, own].reset_index(drop=True)
+        else:
+            some = frame[at, own]
+        return rows, digest_of([list(map(_value, _values(one))) for one in pa.table(some).columns])
+    except Exception:  # of values that are no Arrow data, whose classes may raise anything
+        return rows, None
 
 
 def _codes(some: Sequence[Any], query: Query) -> dict[str, str]:
@@ -526,10 +533,16 @@ def _comparable(name: str, told: Any, is_physical: bool) -> Any:
     """
     if name != "columns" or not isinstance(told, Mapping):
         return told
-    found = {of: str(kind) for of, kind in told.items()}
-    for pattern, common in (_ZONES, *(() if is_physical else _WITHIN)):
-        found = {of: pattern.sub(common, kind) for of, kind in found.items()}
-    return found
+    patterns = (_ZONES, *(() if is_physical else _WITHIN))
+
+    def common(kind: str) -> str:
+        for pattern, one in patterns:
+            kind = pattern.sub(one, kind)
+        return kind
+
+    # In what an extension type says of itself all counts.
+    kinds = {of: str(kind) for of, kind in told.items()}
+    return {of: kind if "extension<" in kind else common(kind) for of, kind in kinds.items()}
 
 
 class OtherDataError(ValueError):
@@ -577,11 +590,9 @@ def check(
     is_shared: whether ranks or workers divide them then.
     is_physical: whether batches have the numbers by which Arrow stores values.
     """
-    if not isinstance(saved, Mapping):
+    if not isinstance(saved, Mapping) or not _tells(saved.get("files"), is_begun):
         return
     order = ["order"] if is_ordered else []
-    if (files := saved.get("files")) in (_REPLACED, _CHANGED):
-        raise refusal(_difference("files", files, None))
     drawn = ["drawn"] if is_begun else []
     for name in ("columns", *order, "filter", "rows", "keys", "codes", *drawn, *_KINDS):
         if name not in saved or name not in ours:
@@ -623,6 +634,15 @@ def check(
                 is_physical=is_physical,
                 where=name,
             )
+
+
+def _tells(files: Any, is_begun: bool) -> bool:
+    """Whether a state tells of which data it is; an error if these are gone."""
+    if files == _CHANGED and not is_begun:
+        return False  # the epoch to come reads what there is
+    if files in (_REPLACED, _CHANGED):
+        raise refusal(_difference("files", files, None))
+    return True
 
 
 def _has_several_groups(told: Any) -> bool:

@@ -627,10 +627,10 @@ def _lacks(level: Any, name: str) -> bool:
     head = _head(name, known)
     if head == name or head not in known:
         return head not in known
-    inner = stored(level.field(known.index(head)).type)
-    # What is no struct is another column, and no missing one.
-    is_struct = import_module("pyarrow").types.is_struct(inner)
-    return is_struct and _lacks(inner, name.removeprefix(head + "."))
+    types, inner = import_module("pyarrow").types, stored(level.field(known.index(head)).type)
+    if not types.is_struct(inner):
+        return not types.is_null(inner)
+    return _lacks(inner, name.removeprefix(head + "."))
 
 
 def _head(name: str, known: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::iter;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
+use arrow_array::{Array, ArrayRef, NullArray, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 use pyo3::exceptions::{PyException, PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -328,17 +328,18 @@ fn at_path(table: &StructArray, path: &str) -> PyResult<Option<Found>> {
     Ok(None)
 }
 
-/// The column at a path within one: of nulls, which are of any type, it is themselves. Of a column without values pandas makes
-/// floats.
+/// The column at a path within one: of nulls, of any type, it is themselves.
 fn within_column(array: ArrayRef, field: FieldRef, path: &str) -> PyResult<Option<Found>> {
-    let are_nulls = array.null_count() == array.len();
+    let are_nulls = array.logical_null_count() == array.len();
     match field.data_type() {
         DataType::Struct(inner) => {
             let table = batch(&array, &Schema::new(inner.clone()))?;
             at_path(&StructArray::from(table), path)
         }
-        DataType::Null => Ok(Some((array, field))),
-        other if other.is_floating() && are_nulls => Ok(Some((array, field))),
+        _ if are_nulls => {
+            let none = Field::new(field.name(), DataType::Null, true);
+            Ok(Some((Arc::new(NullArray::new(array.len())), Arc::new(none))))
+        }
         other => {
             let way_out = if other.is_string() { ": json.loads reads texts of JSON" } else { "" };
             let (head, other) = (field.name(), type_with_extension(&field));
