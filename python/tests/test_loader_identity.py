@@ -702,3 +702,18 @@ def test_what_an_extension_type_says_of_itself_counts(one, other):
     assert len(rest_of(source(one), state, **options)) == 3
     with pytest.raises(ValueError, match='column "a" was'):
         rest_of(source(other), state, **options)
+
+
+def test_a_column_that_only_the_filter_reads_counts_in_a_frame():
+    frame = pandas.DataFrame({"x": np.arange(40.0), "y": np.arange(40), "z": np.arange(40)})
+    where = (pc.field("x") >= 0) & (pc.field("y") >= 0)
+    options = {"columns": ["x"], "filter": where, "batch_size": 5}
+    loader = Loader(frame, **options)
+    next(iter(loader))
+    frame["z"] = 0
+    assert rest_of(frame, loader.state_dict(), **options)
+    loader = Loader(frame, **options)
+    next(iter(loader))
+    frame["y"] = -1
+    with pytest.raises(ValueError, match="a frame was changed in place"):
+        rest_of(frame, loader.state_dict(), **options)

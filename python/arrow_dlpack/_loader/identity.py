@@ -101,17 +101,16 @@ def _sample_of(frame: Any, query: Query) -> tuple[int, str | None]:
     steps, ends = range(0, rows, max(rows // _ROWS, 1)), range(max(rows - _ROWS, 0), rows)
     at = sorted({*steps, *range(min(rows, _ROWS)), *ends})
     pa, hidden = import_module("pyarrow"), objects_of(frame)
-    read = names if query.columns is None else heads(query.columns, lambda: names) or []
+    read = set(names if query.columns is None else heads(query.columns, lambda: names) or [])
     if query.where is not None:
-        seen = pa.schema([pa.field(name, pa.null()) for name in names])
-        read = [*read, *(name for name in names if _filters.is_named(query.where, seen, name))]
+        read.update(_filters.named_among(query.where, names))
     own = [number for number, name in enumerate(names) if name in read and name not in hidden]
     try:
         if hasattr(frame, "iloc"):
             some = frame.iloc[at, own].reset_index(drop=True)
         else:
             some = frame[at, own]
-        return rows, digest_of([list(map(_value, _values(one))) for one in pa.table(some).columns])
+        return rows, digest_of(list(map(_values, pa.table(some).columns)))
     except Exception:  # of values that are no Arrow data, whose classes may raise anything
         return rows, None
 
