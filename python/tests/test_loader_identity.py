@@ -717,3 +717,33 @@ def test_a_column_that_only_the_filter_reads_counts_in_a_frame():
     frame["y"] = -1
     with pytest.raises(ValueError, match="a frame was changed in place"):
         rest_of(frame, loader.state_dict(), **options)
+
+
+def test_names_types_codes_and_the_index_of_a_frame_count_in_an_epoch():
+    def frame():
+        made = pandas.DataFrame({"x": np.arange(40), "y": np.arange(40)[::-1]})
+        made["c"] = pandas.Categorical(["a", "b"] * 20)
+        made.index = pandas.Index(np.arange(40), name="k")
+        return made
+
+    where = (pc.utf8_length(pc.field("c").cast("string")) == 1) & (pc.field("x") < 90)
+    changes = [
+        ({"columns": ["x", "y"]}, lambda one: setattr(one, "columns", ["y", "x", "c"])),
+        ({"columns": ["x"]}, lambda one: one.__setitem__("x", one["x"].astype("int32"))),
+        ({"columns": ["x", "k"]}, lambda one: setattr(one, "index", one.index + 100)),
+        ({"columns": ["y"], "filter": where}, lambda one: one.__setitem__("x", 99)),
+        (
+            {"columns": ["c"], "physical": True},
+            lambda one: one.__setitem__("c", one["c"].cat.reorder_categories(["b", "a"])),
+        ),
+    ]
+    for options, change in changes:
+        source = frame()
+        loader = Loader(source, batch_size=5, **options)
+        next(iter(loader))
+        change(source)
+        with pytest.raises(ValueError, match="a frame was changed in place"):
+            rest_of(frame(), loader.state_dict(), batch_size=5, **options)
+        loader = Loader(source := frame(), batch_size=5, **options)
+        next(iter(loader))
+        assert rest_of(source, loader.state_dict(), batch_size=5, **options)

@@ -1034,16 +1034,11 @@ class ReadOnce:
         return table.__arrow_c_stream__(requested_schema)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"columns": {"x": Cast("float32")}}, {"shuffle": 2, "batch_size": 2}]
-)
-def test_a_list_of_streams_that_are_read_once_has_all_their_rows(options):
+@pytest.mark.parametrize("options", [{}, {"columns": {"x": Cast("float32")}}])
+def test_a_list_of_streams_that_are_read_once_says_so(options):
     table = pa.table({"x": [1, 2]})
-    for parts in ([table], [table, table]):
-        for wrap in (lambda parts: parts), (lambda parts: lambda index, count: parts):
-            streams = [table, *map(ReadOnce, parts)]
-            loader = Loader(wrap(streams), **options)
-            found = [x for batch in loader for x in batch["x"].tolist()]
-            assert sorted(found) == sorted([1, 2] * len(streams))
-            with pytest.raises(ValueError, match="an earlier call took them"):
-                list(loader)
+    for parts in [ReadOnce(table)], [table, ReadOnce(table)]:
+        with pytest.raises(ValueError, match="an earlier call took them"):
+            list(Loader(parts, **options))
+    found = [x for batch in Loader(iter([ReadOnce(table)]), **options) for x in batch["x"].tolist()]
+    assert found == [1, 2]

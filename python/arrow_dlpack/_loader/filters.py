@@ -221,8 +221,8 @@ def is_named(where: Any, schema: Any, name: str) -> bool:
     return False
 
 
-def named_among(where: Any, names: Collection[str]) -> list[str]:
-    """Those of these columns that the filter names, as far as columns of nulls tell it.
+def named_among(where: Any, names: Collection[str]) -> list[str] | None:
+    """Those of these columns that the filter names; None where columns of nulls do not tell it.
 
     Each is the one that it misses where there are those before.
     """
@@ -232,11 +232,11 @@ def named_among(where: Any, names: Collection[str]) -> list[str]:
         try:
             _apply(where, pa.schema([pa.field(name, pa.null()) for name in found]))
         except (KeyError, NotImplementedError, TypeError):
-            return found
+            return None
         except ValueError as error:
             name = _unmatched(error)
             if name is None or name in found or name not in names:
-                return found
+                return None
             found.append(name)
         else:
             return found

@@ -31,6 +31,8 @@ from .schema import Query, alike, features_of, selected
 _BYTES = 1 << 16
 #: Rows of a table in its digest, at equal steps, and first and last rows of any data.
 _ROWS = 16
+#: Bytes of some rows of a column of a frame, of which a change is looked for: it costs as much.
+_SAMPLE_BYTES = 1 << 22
 #: Bytes of a row group that is read for its last rows.
 _LAST_BYTES = 1 << 25
 #: What a state says of the row groups of a file that has one.
@@ -88,31 +90,53 @@ def unless_changed(
     frames: Sequence[Any], query: Query, told: Callable[[], dict[str, Any]]
 ) -> Callable[[], dict[str, Any]]:
     """What a state holds of frames, which may be changed in place before it is asked."""
-    last = len(frames) - 1
-    steps = sorted({last * step // (_ROWS - 1) for step in range(_ROWS)}) if frames else []
-    sampled = partial(map, partial(_sample_of, query=query), [frames[at] for at in steps])
+    sampled = partial(map, partial(_sample_of, query=query), frames)
     begun = list(sampled())
     return lambda: told() if begun == list(sampled()) else {"files": _CHANGED}
 
 
 def _sample_of(frame: Any, query: Query) -> tuple[int, str | None]:
-    """How many rows a frame of pandas or polars has, and a digest of some values that are read."""
-    rows, names = len(frame), [str(name) for name in frame.columns]
+    """How many rows a frame of pandas or polars has, and a digest of some values that are read;
+    None of values that are no Arrow data, whose classes may raise anything.
+    """
+    rows = len(frame)
     steps, ends = range(0, rows, max(rows // _ROWS, 1)), range(max(rows - _ROWS, 0), rows)
     at = sorted({*steps, *range(min(rows, _ROWS)), *ends})
-    pa, hidden = import_module("pyarrow"), objects_of(frame)
-    read = set(names if query.columns is None else heads(query.columns, lambda: names) or [])
-    if query.where is not None:
-        read.update(_filters.named_among(query.where, names))
-    own = [number for number, name in enumerate(names) if name in read and name not in hidden]
     try:
+        own, levels = _read_of(frame, query)
         if hasattr(frame, "iloc"):
-            some = frame.iloc[at, own].reset_index(drop=True)
+            some = frame.iloc[at, own]
+            some = some if levels else some.reset_index(drop=True)
         else:
             some = frame[at, own]
-        return rows, digest_of(list(map(_values, pa.table(some).columns)))
-    except Exception:  # of values that are no Arrow data, whose classes may raise anything
+        table = import_module("pyarrow").table(some)
+        columns = [one for one in table.columns if one.nbytes < _SAMPLE_BYTES]
+        codes = [code for one in columns for code in _indices_of(one)] if query.physical else []
+        values = list(map(_values, columns))
+        return rows, digest_of([table.schema.names, str(table.schema.types), values, codes])
+    except Exception:
         return rows, None
+
+
+def _read_of(frame: Any, query: Query) -> tuple[list[int], list[str]]:
+    """Which columns of a frame are read, and which levels of an index of pandas."""
+    names, hidden = [str(name) for name in frame.columns], objects_of(frame)
+    levels = [str(name) for name in getattr(getattr(frame, "index", None), "names", ()) if name]
+    read = set(heads(query.columns or (), lambda: [*names, *levels]) or ())
+    of_filter = [] if query.where is None else _filters.named_among(query.where, [*names, *levels])
+    # Where that is not known, it may be any.
+    if query.columns is None or of_filter is None:
+        read = {*names, *levels}
+    read.update(of_filter or ())
+    own = [at for at, name in enumerate(names) if name in read and name not in hidden]
+    return own, [name for name in levels if name in read]
+
+
+def _indices_of(column: Any) -> list[Any]:
+    """The codes of a dictionary."""
+    if not import_module("pyarrow").types.is_dictionary(column.type):
+        return []
+    return [code for part in column.chunks for code in part.indices.to_pylist()]
 
 
 def _codes(some: Sequence[Any], query: Query) -> dict[str, str]:

@@ -470,8 +470,6 @@ class Several(Source):
         self._parts = list(parts)
         #: By the columns that are read.
         self._schemas: dict[tuple[str, ...] | None, list[Any]] = {}
-        #: Of streams of other libraries, which may hand out their rows once and not say so.
-        self._opened: dict[int, Any] = {}
 
     def refresh(self) -> None:
         super().refresh()
@@ -530,8 +528,6 @@ class Several(Source):
         return f"part {at}"
 
     def _reader(self, at: int, query: Query) -> Any:
-        if at in self._opened:
-            return self._opened.pop(at)
         return reader_of(readable_for(self._parts[at], query.columns, named_in(query)))
 
     def _schema(self, at: int, query: Query) -> Any:
@@ -542,9 +538,13 @@ class Several(Source):
         reader = self._reader(at, query)
         if _core._is_read_once(part):
             self._parts[at] = reader
-        elif rows_of_table(part) is None and not is_of_duckdb(part):
-            self._opened[at] = reader
-        return reader.schema
+            return reader.schema
+        schema = reader.schema
+        if rows_of_table(part) is None and not is_of_duckdb(part):
+            # A stream of another library may hand out its rows once and not say so: they have been
+            # taken then, and the epoch says that there are none left.
+            next(iter(reader), None)
+        return schema
 
     def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
         frames = list(filter(is_frame, self._parts))
