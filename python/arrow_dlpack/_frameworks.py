@@ -25,7 +25,6 @@ _LOSING: tuple[tuple[str, str, Framework], ...] = (
 #: Dtypes of which JAX makes narrower ones, unless `jax_enable_x64` is set.
 _WIDE = ("int64", "uint64", "float64", "complex128")
 
-
 #: Dtypes that JAX has, and takes by no DLPack, of which NumPy's arrays are those of ml_dtypes.
 _PARTS_OF_BYTES = ("int2", "int4", "uint2", "uint4", "float4_e2m1fn")
 
@@ -139,11 +138,11 @@ def to_jax(
 
     mask: which values count.
     """
+    if tensor.dtype in _PARTS_OF_BYTES:
+        return import_module("jax.numpy").asarray(import_module("numpy").asarray(tensor))
     narrowed = check_jax(tensor, mask, column, offsets)
-    if narrowed is None and tensor.dtype not in _PARTS_OF_BYTES:
-        return import_module("jax.dlpack").from_dlpack(tensor)
     if narrowed is None:
-        narrowed = import_module("numpy").asarray(tensor)
+        return import_module("jax.dlpack").from_dlpack(tensor)
     # XLA makes 0 of what is below the least normal number of float32, and NumPy does not.
     return import_module("jax.numpy").asarray(narrowed)
 

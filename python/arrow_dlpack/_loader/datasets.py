@@ -169,8 +169,6 @@ class Dataset(Source):
 
     def _where(self, query: Query) -> Any:
         """The filter of the query and that of the dataset itself."""
-        if is_of_pyarrow(self._dataset):
-            _filters.check(query.where, False)  # a function may have returned it
         if self._own is None or query.where is None:
             return query.where if self._own is None else self._own
         return self._own & query.where

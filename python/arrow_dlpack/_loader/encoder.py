@@ -318,8 +318,8 @@ def _of_requests(query: Query) -> Query:
             wishes[name] = wish
         else:
             wishes[name] = replace(wish, dtype=wide(wish.dtype))
-    own = {"wishes": wishes, "dtype": wide(query.dtype)}
-    return replace(query, where=None, is_of_requests=True, **own)
+    dtype = wide(query.dtype)
+    return replace(query, wishes=wishes, dtype=dtype, where=None, is_of_requests=True)
 
 
 def as_trained(stream: Any, schema: Any, query: Query, way: str) -> Any:

@@ -158,7 +158,6 @@ def filtered(
     Batch by batch: a scan of pyarrow's reads ahead in threads, which keep the source
     open after the end, or the interpreter from ending.
     """
-    check(where, False)  # of a source whose kind was not known
     pa, acero = import_module("pyarrow"), import_module("pyarrow.acero")
     # Views within extension types stay, and the engine takes rows of these: slower.
     batches = without_views(reader_of(data))

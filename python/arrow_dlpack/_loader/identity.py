@@ -69,10 +69,7 @@ def of_rows(
     take: returns the rows at some positions, in tables that follow each other.
     schema: that of all of them, None for that of the first one.
     """
-    pa = import_module("pyarrow")
-    last = max(rows - 1, 0)
-    steps = sorted({last * step // (_ROWS - 1) for step in range(_ROWS)}) if rows else []
-    first, final = range(min(rows, _ROWS)), range(max(rows - _ROWS, 0), rows)
+    pa, (steps, first, final) = import_module("pyarrow"), _positions(rows)
     at = sorted({*steps, *first, *final})
     some = [pa.table(one).combine_chunks() for one in take(pa.array(at, pa.uint64()))]
     told = of_types(some[0].schema if schema is None else schema, query)
@@ -84,6 +81,13 @@ def of_rows(
     )
     codes = _codes(some, query) if query.physical else {}
     return told | codes | {"rows": rows, "sample": sample, "ends": {"head": head, "tail": tail}}
+
+
+def _positions(rows: int) -> tuple[list[int], range, range]:
+    """Of the rows that are compared: those at equal steps, the first and the last ones."""
+    last = max(rows - 1, 0)
+    steps = sorted({last * step // (_ROWS - 1) for step in range(_ROWS)}) if rows else []
+    return steps, range(min(rows, _ROWS)), range(max(rows - _ROWS, 0), rows)
 
 
 def unless_changed(
@@ -100,8 +104,7 @@ def _sample_of(frame: Any, query: Query) -> tuple[int, str | None]:
     None of values that are no Arrow data, whose classes may raise anything.
     """
     rows = len(frame)
-    steps, ends = range(0, rows, max(rows // _ROWS, 1)), range(max(rows - _ROWS, 0), rows)
-    at = sorted({*steps, *range(min(rows, _ROWS)), *ends})
+    at = sorted(set(chain(*_positions(rows))))
     try:
         own, levels = _read_of(frame, query)
         if hasattr(frame, "iloc"):
@@ -111,7 +114,8 @@ def _sample_of(frame: Any, query: Query) -> tuple[int, str | None]:
             some = frame[at, own]
         table = import_module("pyarrow").table(some)
         columns = [one for one in table.columns if one.nbytes < _SAMPLE_BYTES]
-        codes = [code for one in columns for code in _indices_of(one)] if query.physical else []
+        parts = [part for one in columns for part in one.chunks] if query.physical else []
+        codes = [_codes_of(part) for part in filter(None, map(_coded, parts))]
         values = list(map(_values, columns))
         return rows, digest_of([table.schema.names, str(table.schema.types), values, codes])
     except Exception:
@@ -130,13 +134,6 @@ def _read_of(frame: Any, query: Query) -> tuple[list[int], list[str]]:
     read.update(of_filter or ())
     own = [at for at, name in enumerate(names) if name in read and name not in hidden]
     return own, [name for name in levels if name in read]
-
-
-def _indices_of(column: Any) -> list[Any]:
-    """The codes of a dictionary."""
-    if not import_module("pyarrow").types.is_dictionary(column.type):
-        return []
-    return [code for part in column.chunks for code in part.indices.to_pylist()]
 
 
 def _codes(some: Sequence[Any], query: Query) -> dict[str, str]:

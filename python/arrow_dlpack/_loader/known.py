@@ -30,7 +30,7 @@ def names_of(data: Any) -> list[str] | None:
     if is_pandas_frame(data):
         columns, levels = frame_names(data)
         return columns + levels
-    if library_of(data) in _DUCKDB and hasattr(data, "columns"):
+    if is_of_duckdb(data) and hasattr(data, "columns"):
         return list(data.columns)
     return None
 
@@ -43,7 +43,7 @@ def known_schema(data: Any) -> Any:
         return None
     if is_hugging_face(data):
         return _schema_of_hugging_face(data)
-    if library_of(data) in _DUCKDB and hasattr(data, "types"):
+    if is_of_duckdb(data) and hasattr(data, "types"):
         return _schema_of_duckdb(data)
     # Structs are a table.
     kind = pa.field(data.field).type if isinstance(data, _core.Array) else None
@@ -97,7 +97,7 @@ def has_zone_of_session(data: Any) -> bool:
     """Whether it is a relation of DuckDB's with times whose zone is a setting of its connection:
     the schema tells the machine's.
     """
-    kinds = data.types if library_of(data) in _DUCKDB and hasattr(data, "types") else ()
+    kinds = data.types if is_of_duckdb(data) and hasattr(data, "types") else ()
     return any("TIMESTAMP WITH TIME ZONE" in str(kind) for kind in kinds)
 
 

@@ -19,7 +19,7 @@ from .columns import Columns
 from .encoder import Encoder, trained
 from .epoch import Batches, drawn_seed, total_of, work_of
 from .functions import is_function, open_part
-from .kinds import for_pickle
+from .kinds import for_pickle, takes_texts
 from .known import columns_of_format
 from .mix import Mix, described, source_of
 from .options import AnyLoaderKeywords, LoaderKeywords, LoaderOptions, takes_options
@@ -498,11 +498,9 @@ class Loader(Loop, Generic[Batch_co]):
                     "a function opens parts of any size, and ranks that wait for each other would "
                     'hang where one has fewer batches: say uneven="allow", or pass the files'
                 )
-            part = open_part(self._data, share.index, share.count)
-            if part is None:
-                return None
-            source = source_of(part)
-            source.is_of_loop = True
+            source = self._of_part(share.index, share.count)
+            if source is not None:
+                source.is_of_loop = True
             return source
         source = self._of_data()
         if source.once and (worker_info() is not None or self._was_read):
@@ -513,20 +511,26 @@ class Loader(Loop, Generic[Batch_co]):
         source.check_share(share)
         return source
 
+    def _of_part(self, index: int, count: int) -> Source | None:
+        """What the function returns for a part; None for one without rows."""
+        part = open_part(self._data, index, count)
+        if part is None:
+            return None
+        _filters.check(self._options.filter, takes_texts(part))
+        return source_of(part)
+
     def _with_words(self) -> LoaderOptions:
         """The options, whose categories have words: those of the whole source."""
         options, of_parts = self._options, is_function(self._data)
         categories = options.wanted.categories
         if any(wish.words is None for wish in categories.values()):
-            if not of_parts:
-                source = self._of_data()
-                source.refresh()
-            elif (data := open_part(self._data, 0, 1)) is not None:
-                source = source_of(data)
-            else:  # no rows now, and no words; a later epoch may have some
+            source = self._of_part(0, 1) if of_parts else self._of_data()
+            if source is None:  # no rows now, and no words; a later epoch may have some
                 own = categories.items()
                 none = {name: replace(wish, words=wish.words or ()) for name, wish in own}
                 return options.with_words(none)
+            if not of_parts:
+                source.refresh()
             known = scanned(source, options.query, of_parts)
             options = self._options = options.with_words(known)
         return options
