@@ -112,7 +112,7 @@ def _sample_of(frame: Any, query: Query) -> tuple[int, str | None]:
             some = some if levels else some.reset_index(drop=True)
         else:
             some = frame[at, own]
-        table = import_module("pyarrow").table(some)
+        table = import_module("pyarrow").table(reader_of(some))
         columns = [one for one in table.columns if one.nbytes < _SAMPLE_BYTES]
         parts = [part for one in columns for part in one.chunks] if query.physical else []
         codes = [_codes_of(part) for part in filter(None, map(_coded, parts))]
