@@ -675,6 +675,18 @@ def test_a_stream_of_a_dictionary_and_then_plain_values_is_of_one_type(values, f
         assert batch["x"].tolist() == [0, -1, 1, 1, -1, 0]
 
 
+def test_a_later_batch_of_a_stream_has_no_column_in_place_of_a_field():
+    first = pa.table({"m": pa.array([{"a": 1}])})
+    later = first.append_column("m.a", pa.array([20]))
+    told = 'column "m.a" is in batch 1 and not in the first batch'
+    with pytest.raises(KeyError, match=told):
+        list(Loader(iter([first, later]), columns=["m.a"]))
+    assert [batch["m.a"].tolist() for batch in Loader([first, later], columns=["m.a"])] == [
+        [1],
+        [20],
+    ]
+
+
 def test_a_stream_tells_which_batch_said_a_type():
     def batch(kind, inner):
         struct = pa.struct([("a", kind), ("b", inner)])

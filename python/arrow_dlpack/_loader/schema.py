@@ -1071,7 +1071,8 @@ def conformed(
 ) -> Iterator[Any]:
     """The batches of a stream, of which `head` is the first part's schema.
 
-    names: the columns that matter, None for all. A later part of other types is an error.
+    names: the columns and paths that matter, None for all columns. A later part of other types is
+    an error.
     later: the numbers of parts that have said the types of columns in place of the first one.
     """
     target = schema_of_heads(head, names)
@@ -1080,7 +1081,7 @@ def conformed(
         reader = reader_of(part)
         if number and not _has_same_fields(reader.schema, target):
             one = told._replace(later=told.later.format(number))
-            _check_conforms(reader.schema, target, names is None, one, said)
+            _check_conforms(reader.schema, target, names, one, said)
         for batch in reader:
             yield fitted(batch, target)
 
@@ -1135,11 +1136,12 @@ def _unsorted(kind: Any) -> Any:
 
 
 def _check_conforms(
-    schema: Any, head: Any, has_all: bool, told: Told, said: Mapping[str, str]
+    schema: Any, head: Any, names: Sequence[str] | None, told: Told, said: Mapping[str, str]
 ) -> None:
     """said: the parts that have said the types of columns in place of the first one."""
-    more = set(features_of(schema)) - set(head.names) if has_all else set()
-    for name in [*head.names, *sorted(more)]:
+    # A column is read before a field at a path of that name.
+    read = features_of(schema) if names is None else set(names).intersection(schema.names)
+    for name in [*head.names, *sorted(set(read) - set(head.names))]:
         counts = [len(of.get_all_field_indices(name)) for of in (head, schema)]
         if counts[0] != counts[1]:
             ours, theirs = told[:2] if counts[0] else (told.later, told.first)

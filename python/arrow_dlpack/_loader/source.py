@@ -390,6 +390,8 @@ class Stream(Source):
                 left.end()
                 raise
 
+        if names is not None:
+            names = list(dict.fromkeys([*names, *(query.columns or ())]))
         batches = conformed(read(), schema, names, self._told_parts, told_by_later)
         return Made(schema, recorded(reading, batches))
 
