@@ -2687,7 +2687,9 @@ STRUCTS = pa.table({"m": [{"a": 1}, None, {"a": 3}]})
 TEXTS = pa.table({"m": ["x", "y"]})
 
 
-@pytest.mark.parametrize("of", ["list", "reversed", "mix", "files", "function"])
+@pytest.mark.parametrize(
+    "of", ["list", "reversed", "mix", "mix of frames", "mix of iterators", "files", "function"]
+)
 @pytest.mark.parametrize("shuffle", [None, 4])
 def test_a_column_that_is_no_struct_is_not_one_without_the_field(of, shuffle, tmp_path):
     """Of which the wish would make its null."""
@@ -2697,6 +2699,8 @@ def test_a_column_that_is_no_struct_is_not_one_without_the_field(of, shuffle, tm
         "list": [STRUCTS, TEXTS],
         "reversed": [TEXTS, STRUCTS],
         "mix": Mix([(STRUCTS, 1), (TEXTS, 1)]),
+        "mix of frames": Mix([(polars.from_arrow(TEXTS), 1), (STRUCTS, 1)]),
+        "mix of iterators": Mix([(iter([TEXTS]), 1), (STRUCTS, 1)]),
         "files": tmp_path,
         "function": lambda index, count: [STRUCTS, TEXTS],
     }[of]
@@ -2717,8 +2721,6 @@ def test_a_part_may_lack_a_field_or_a_column_with_a_dot():
         (batch,) = Loader([STRUCTS, others], columns=wish, batch_size=9)
         assert batch["m.a"].tolist() == [1, -1, 3, -1, -1]
     (batch,) = Loader([flat, TEXTS], columns=wish, batch_size=9)
-    assert batch["m.a"].tolist() == [5, -1, -1]
-    (batch,) = Loader(Mix([(flat, 1), (TEXTS, 1)]), columns=wish, batch_size=9)
     assert batch["m.a"].tolist() == [5, -1, -1]
     (batch,) = Loader([flat, STRUCTS], columns=wish, batch_size=9)
     assert batch["m.a"].tolist() == [5, 1, -1, 3]

@@ -32,10 +32,9 @@ from .schema import (
     features_of,
     fitted,
     merged_of,
-    no_structs_of,
 )
 from .sharding import Share, shuffled
-from .source import Loop, Opened, Source, count_of, joined, seen_by
+from .source import Loop, Source, count_of, joined, seen_by
 from .summary import lines, of_columns, of_source
 
 _STOPPING = ("all_exhausted_without_replacement", "all_exhausted", "first_exhausted")
@@ -423,7 +422,7 @@ class Mixed(Source):
         """The rows of some readers, by turns: all of them, or a span of known length."""
         held = [_Held(one, self._repeats and span is None) for one in opens]
         parts = [
-            _part_of(name, own.part, one.reader.schema, query)
+            Part(name, one.reader.schema, own.part.names() or one.reader.schema.names)
             for name, own, one in zip(self._called, opens, held, strict=True)
         ]
         schema = _common(parts, query, self.way)
@@ -624,16 +623,6 @@ def _named_run(run: Run, source: str) -> Run:
     """The run, whose part says of which source it is."""
     name = source if run.part.schema is None else f"{run.part.name} of {source}"
     return run._replace(part=run.part._replace(name=name))
-
-
-def _part_of(name: str, part: Source, read: Any, query: Query) -> Part:
-    """read: the schema of what is read of it."""
-    paths, schema = [path for path in query.columns or () if "." in path], None
-    if paths:  # A relation would be asked again for a schema that is not known.
-        schema = part._known_schema() if isinstance(part, Opened) else part.schema(query)
-    if schema is None:
-        return Part(name, read, part.names() or read.names)
-    return Part(name, read, schema.names, no_structs_of(schema, paths))
 
 
 def _common(parts: Sequence[Part], query: Query, way: str) -> Any:

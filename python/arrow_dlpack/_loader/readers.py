@@ -170,14 +170,33 @@ def _of_frames(batches: Any, readable: Callable[[Any], Any]) -> Any:
 
     readable: makes of a frame what is read of it.
     """
-    reading, frames = _core._Reading(batches), iter(batches)
-    first = next(frames, None)
-    if first is None:
-        # The stream has a schema even so.
-        return import_module("pyarrow").RecordBatchReader.from_stream(_Recorded(batches))
-    readers = (reader_of(readable(frame)) for frame in chain([first], frames))
-    head = next(readers)
-    return Made(head.schema, recorded(reading, chain(head, chain.from_iterable(readers))))
+    pa, reading, frames = import_module("pyarrow"), _core._Reading(batches), iter(batches)
+    readers = (reader_of(readable(frame)) for frame in frames)
+
+    def told() -> Any:
+        # No frame is taken for it, which an `Encoder` would lose.
+        return pa.RecordBatchReader.from_stream(batches).schema
+
+    head = next(readers, None) if _hides_types(told) else None
+    schema = told() if head is None else head.schema
+    some = readers if head is None else chain([head], readers)
+    return Made(schema, recorded(reading, chain.from_iterable(some)))
+
+
+def _hides_types(schema: Callable[[], Any]) -> bool:
+    """Whether a stream of polars has types that only its frames tell."""
+    try:
+        return any(map(_may_be_objects, schema().types))
+    except ValueError:  # of a type that pyarrow does not know
+        return True
+
+
+def _may_be_objects(kind: Any) -> bool:
+    """Whether it is the type that polars exports of Python's objects, at any depth."""
+    inner = (kind.field(at).type for at in range(kind.num_fields))
+    return import_module("pyarrow").types.is_fixed_size_binary(kind) or any(
+        map(_may_be_objects, inner)
+    )
 
 
 def table_of(schema: Any) -> Any:
@@ -627,10 +646,10 @@ def _lacks(level: Any, name: str) -> bool:
     head = _head(name, known)
     if head == name or head not in known:
         return head not in known
-    types, inner = import_module("pyarrow").types, stored(level.field(known.index(head)).type)
-    if not types.is_struct(inner):
-        return not types.is_null(inner)
-    return _lacks(inner, name.removeprefix(head + "."))
+    inner = stored(level.field(known.index(head)).type)
+    # What is no struct is another column, and no missing one.
+    is_struct = import_module("pyarrow").types.is_struct(inner)
+    return is_struct and _lacks(inner, name.removeprefix(head + "."))
 
 
 def _head(name: str, known: Sequence[str]) -> str:

@@ -219,21 +219,16 @@ def selected(schema: Any, columns: Sequence[str] | None) -> Any:
 
 def part_of(name: str, schema: Any, query: Query, names: Sequence[str] | None = None) -> Part:
     """names: all of its columns, None for those of the schema."""
-    own, known = selected(schema, query.columns), schema.names if names is None else names
-    return Part(name, own, known, no_structs_of(schema, query.columns or ()))
-
-
-def no_structs_of(schema: Any, columns: Iterable[str]) -> dict[str, str]:
-    """Why the schema has no field at each of these paths, where its column is no struct."""
-    found = {}
-    for path in columns:
+    no_structs = {}
+    for path in query.columns or ():
         try:
             _ = "." in path and path_of(path, schema)
         except NoStructError as error:
-            found[path] = str(error.args[0])
+            no_structs[path] = str(error.args[0])
         except KeyError:
             continue
-    return found
+    own, known = selected(schema, query.columns), schema.names if names is None else names
+    return Part(name, own, known, no_structs)
 
 
 def common(
