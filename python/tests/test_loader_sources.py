@@ -1034,11 +1034,50 @@ class ReadOnce:
         return table.__arrow_c_stream__(requested_schema)
 
 
-@pytest.mark.parametrize("options", [{}, {"columns": {"x": Cast("float32")}}])
-def test_a_list_of_streams_that_are_read_once_says_so(options):
+def test_a_list_of_streams_that_are_read_once_says_so():
     table = pa.table({"x": [1, 2]})
-    for parts in [ReadOnce(table)], [table, ReadOnce(table)]:
-        with pytest.raises(ValueError, match="an earlier call took them"):
-            list(Loader(parts, **options))
-    found = [x for batch in Loader(iter([ReadOnce(table)]), **options) for x in batch["x"].tolist()]
-    assert found == [1, 2]
+    with pytest.warns(UserWarning, match="part 1 has no rows: .* and iter"):
+        assert rows_of(Loader([table, ReadOnce(table)])) == [1, 2]
+    assert rows_of(Loader(iter([ReadOnce(table)]))) == [1, 2]
+
+
+class Result:
+    """The result of a query, whose stream goes on where the last one was left."""
+
+    def __init__(self, table):
+        self.reader = table.to_reader(1)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.reader.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("of", ["itself", "list", "two", "mix", "iterator", "function", "encoder"])
+@pytest.mark.parametrize("options", [{}, {"columns": {"x": Cast("float32")}}])
+def test_a_stream_that_goes_on_where_it_was_left_has_all_its_rows(of, options):
+    table = pa.table({"x": [1, 2, 3]})
+    source = {
+        "itself": Result(table),
+        "list": [Result(table)],
+        "two": [Result(table), table],
+        "mix": Mix([([Result(table)], 1)]),
+        "iterator": iter([Result(table)]),
+        "function": lambda index, count: [Result(table)],
+        "encoder": [Result(table)],
+    }[of]
+    loader = Loader(source, **options)
+    if of == "encoder":
+        loader.encoder()
+    found = [x for batch in loader for x in batch["x"].tolist()]
+    assert found == [1, 2, 3] * (1 + (of == "two"))
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("of", ["itself", "list", "mix", "fit"])
+def test_an_encoder_takes_no_frame_of_a_query_of_polars(rows, of):
+    frames = pl.DataFrame({"x": [1, 2, 3]}).lazy().collect_batches(chunk_size=rows)
+    loader = Loader({"list": [frames], "mix": Mix([(frames, 1)])}.get(of, frames))
+    if of == "fit":
+        Encoder(columns=["x"]).fit(frames)
+    else:
+        loader.encoder()
+    assert [x for batch in loader for x in batch["x"].tolist()] == [1, 2, 3]

@@ -220,27 +220,6 @@ def is_named(where: Any, schema: Any, name: str) -> bool:
     return False
 
 
-def named_among(where: Any, names: Collection[str]) -> list[str] | None:
-    """Those of these columns that the filter names; None where columns of nulls do not tell it.
-
-    Each is the one that it misses where there are those before.
-    """
-    pa = import_module("pyarrow")
-    found: list[str] = []
-    while True:
-        try:
-            _apply(where, pa.schema([pa.field(name, pa.null()) for name in found]))
-        except (KeyError, NotImplementedError, TypeError):
-            return None
-        except ValueError as error:
-            name = _unmatched(error)
-            if name is None or name in found or name not in names:
-                return None
-            found.append(name)
-        else:
-            return found
-
-
 def has_inexact(where: Any, schema: Any, stored: Iterable[Any]) -> bool:
     """Whether the filter names a column whose statistics in Parquet do not tell all of its values.
 

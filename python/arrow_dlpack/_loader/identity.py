@@ -19,11 +19,11 @@ from typing import Any
 
 from .._arrow_types import items_of, meaning_of, name_of_type
 from . import filters as _filters
-from .columns import AsArrow, Categories
+from .columns import AsArrow, Categories, Dense
 from .known import is_local_system, local_path
 from .parallel import side_by_side
 from .paths import stamp_of
-from .readers import heads, objects_of, reached, reader_of
+from .readers import heads, reached, reader_of
 from .row_groups import are_parquet, counted_rows, rows_of
 from .schema import Query, alike, features_of, selected
 
@@ -31,16 +31,12 @@ from .schema import Query, alike, features_of, selected
 _BYTES = 1 << 16
 #: Rows of a table in its digest, at equal steps, and first and last rows of any data.
 _ROWS = 16
-#: Bytes of some rows of a column of a frame, of which a change is looked for: it costs as much.
-_SAMPLE_BYTES = 1 << 22
 #: Bytes of a row group that is read for its last rows.
 _LAST_BYTES = 1 << 25
 #: What a state says of the row groups of a file that has one.
 _ONE_GROUP = "one"
 #: In place of the digest of files that were replaced while an epoch read them.
 _REPLACED = "replaced"
-#: In place of what is told of a frame that was changed in place since an epoch began to read it.
-_CHANGED = "changed"
 
 
 def read_by(schema: Any, query: Query) -> list[str]:
@@ -56,7 +52,7 @@ def of_types(schema: Any, query: Query) -> dict[str, Any]:
     if schema is None:
         return {}
     own = selected(schema, read_by(schema, query))
-    columns = {field.name: _type_name(field, query.physical) for field in own}
+    columns = {field.name: _type_name(field, query) for field in own}
     # Not every writer of a state keeps the order of a mapping.
     return {"columns": columns, "order": digest_of(list(columns))}
 
@@ -69,71 +65,55 @@ def of_rows(
     take: returns the rows at some positions, in tables that follow each other.
     schema: that of all of them, None for that of the first one.
     """
-    pa, (steps, first, final) = import_module("pyarrow"), _positions(rows)
-    at = sorted({*steps, *first, *final})
+    pa, at = import_module("pyarrow"), compared(rows)
     some = [pa.table(one).combine_chunks() for one in take(pa.array(at, pa.uint64()))]
     told = of_types(some[0].schema if schema is None else schema, query)
     # Columns by their names: whether their order matters is for others to say.
     names = sorted(told["columns"])
     found = dict(zip(at, chain.from_iterable(_picked(one, names) for one in some), strict=True))
     sample, head, tail = (
-        _digest_of_rows([found[row] for row in rows_at], names) for rows_at in (steps, first, final)
+        _digest_of_rows([found[row] for row in own], names) for own in _positions(rows)
     )
     codes = _codes(some, query) if query.physical else {}
     return told | codes | {"rows": rows, "sample": sample, "ends": {"head": head, "tail": tail}}
 
 
+def compared(rows: int) -> list[int]:
+    """The positions of the rows that are compared."""
+    return sorted(set(chain(*_positions(rows))))
+
+
 def _positions(rows: int) -> tuple[list[int], range, range]:
-    """Of the rows that are compared: those at equal steps, the first and the last ones."""
+    """Those at equal steps, the first and the last ones."""
     last = max(rows - 1, 0)
     steps = sorted({last * step // (_ROWS - 1) for step in range(_ROWS)}) if rows else []
     return steps, range(min(rows, _ROWS)), range(max(rows - _ROWS, 0), rows)
 
 
-def unless_changed(
-    frames: Sequence[Any], query: Query, told: Callable[[], dict[str, Any]]
+def of_frames(
+    read: Callable[[], tuple[int, Sequence[Any]]], query: Query, told: Callable[[], dict[str, Any]]
 ) -> Callable[[], dict[str, Any]]:
-    """What a state holds of frames, which may be changed in place before it is asked."""
-    sampled = partial(map, partial(_sample_of, query=query), frames)
-    begun = list(sampled())
-    return lambda: told() if begun == list(sampled()) else {"files": _CHANGED}
+    """What a state holds of frames, which may be changed in place before it is asked: the rows are
+    those of now.
 
-
-def _sample_of(frame: Any, query: Query) -> tuple[int, str | None]:
-    """How many rows a frame of pandas or polars has, and a digest of some values that are read;
-    None of values that are no Arrow data, whose classes may raise anything.
+    read: returns how many rows there are, and tables of those that are compared.
+    told: tells it of the data as they are, of which all rows say the types.
     """
-    rows = len(frame)
-    at = sorted(set(chain(*_positions(rows))))
     try:
-        own, levels = _read_of(frame, query)
-        if hasattr(frame, "iloc"):
-            some = frame.iloc[at, own]
-            some = some if levels else some.reset_index(drop=True)
-        else:
-            some = frame[at, own]
-        table = import_module("pyarrow").table(reader_of(some))
-        columns = [one for one in table.columns if one.nbytes < _SAMPLE_BYTES]
-        parts = [part for one in columns for part in one.chunks] if query.physical else []
-        codes = [_codes_of(part) for part in filter(None, map(_coded, parts))]
-        values = list(map(_values, columns))
-        return rows, digest_of([table.schema.names, str(table.schema.types), values, codes])
-    except Exception:
-        return rows, None
+        rows, begun = read()
+    except Exception:  # The epoch says what is no Arrow data; values of any class raise anything.
+        return told
 
+    def identity() -> dict[str, Any]:
+        own = of_rows(rows, lambda _: begun, query)
+        try:
+            count, now = read()
+            is_same = of_rows(count, lambda _: now, query) == own
+        except Exception:  # of what is no Arrow data any more
+            is_same = False
+        return told() if is_same else own | {"changed": True}
 
-def _read_of(frame: Any, query: Query) -> tuple[list[int], list[str]]:
-    """Which columns of a frame are read, and which levels of an index of pandas."""
-    names, hidden = [str(name) for name in frame.columns], objects_of(frame)
-    levels = [str(name) for name in getattr(getattr(frame, "index", None), "names", ()) if name]
-    read = set(heads(query.columns or (), lambda: [*names, *levels]) or ())
-    of_filter = [] if query.where is None else _filters.named_among(query.where, [*names, *levels])
-    # Where that is not known, it may be any.
-    if query.columns is None or of_filter is None:
-        read = {*names, *levels}
-    read.update(of_filter or ())
-    own = [at for at, name in enumerate(names) if name in read and name not in hidden]
-    return own, [name for name in levels if name in read]
+    return identity
 
 
 def _codes(some: Sequence[Any], query: Query) -> dict[str, str]:
@@ -527,10 +507,12 @@ def of_footers(footers: Iterable[Any]) -> dict[str, Any]:
 _FAMILIES = ("timestamp", "time", "date", "duration", "decimal", "fixed_size_binary")
 
 
-def _type_name(field: Any, is_physical: bool) -> str:
+def _type_name(field: Any, query: Query) -> str:
     types, kind = import_module("pyarrow").types, alike(meaning_of(field))
+    if types.is_fixed_size_list(kind) and isinstance(query.wishes.get(field.name), Dense):
+        kind = import_module("pyarrow").large_list(kind.value_type)
     family = next((name for name in _FAMILIES if getattr(types, f"is_{name}")(kind)), None)
-    if family is None or (is_physical and types.is_temporal(kind)):
+    if family is None or (query.physical and types.is_temporal(kind)):
         return name_of_type(kind)  # the numbers are of this unit
     if family == "timestamp" and kind.tz is not None:
         return "timestamp with a zone"
@@ -610,7 +592,7 @@ def check(
     is_shared: whether ranks or workers divide them then.
     is_physical: whether batches have the numbers by which Arrow stores values.
     """
-    if not isinstance(saved, Mapping) or not _tells(saved.get("files"), is_begun):
+    if not (saved := _of_state(saved, is_begun)):
         return
     order = ["order"] if is_ordered else []
     drawn = ["drawn"] if is_begun else []
@@ -656,13 +638,15 @@ def check(
             )
 
 
-def _tells(files: Any, is_begun: bool) -> bool:
-    """Whether a state tells of which data it is; an error if these are gone."""
-    if files == _CHANGED and not is_begun:
-        return False  # the epoch to come reads what there is
-    if files in (_REPLACED, _CHANGED):
-        raise refusal(_difference("files", files, None))
-    return True
+def _of_state(saved: Any, is_begun: bool) -> Mapping[str, Any]:
+    """What a state tells of its data; an error where no data are those."""
+    if not isinstance(saved, Mapping):
+        return {}
+    if saved.get("files") == _REPLACED:
+        raise refusal(_difference("files", _REPLACED, None))
+    if "changed" in saved and not is_begun:
+        return {"columns": saved.get("columns")}  # the epoch to come reads the rows that there are
+    return saved
 
 
 def _has_several_groups(told: Any) -> bool:
@@ -678,8 +662,6 @@ def _are_all_parquet(parts: Sequence[Any]) -> bool:
 def _difference(name: str, saved: Any, ours: Any) -> str:
     if saved == _REPLACED:
         return "a file was replaced while the epoch read it, and no others are those"
-    if saved == _CHANGED:
-        return "a frame was changed in place while the epoch read it, and no other is that one"
     if name == "rows":
         return f"it had {saved} rows, and there are {ours}"
     if name == "columns" and isinstance(saved, Mapping):

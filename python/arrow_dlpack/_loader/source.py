@@ -1,5 +1,6 @@
 """What is read: a stream of Arrow data, an iterator of batches, or a list of tables."""
 
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from .. import _core
 from .._arrow_types import meaning_of
 from . import filters as _filters
 from .categories import ColumnCoder, encoded
-from .identity import of_filter, of_rows, of_types, unless_changed
+from .identity import compared, of_filter, of_frames, of_rows, of_types
 from .known import is_of_duckdb, library_of
 from .readers import (
     Made,
@@ -256,8 +257,16 @@ class Opened(Source):
         return reader_of(readable_for(self._open(None), query.columns, named_in(query))).schema
 
     def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
-        frames = [] if self._count is None else [self._open(None)]
-        return unless_changed(frames, query, super().identity(query))
+        told = super().identity(query)
+        if self._count is None:
+            return told
+
+        def read() -> tuple[int, list[Any]]:
+            frame = self._open(None)
+            rows = rows_of_table(frame) or 0
+            return rows, [_rows_at(frame, compared(rows), query)]
+
+        return of_frames(read, query, told)
 
     def _identity_of(self, query: Query) -> dict[str, Any]:
         if self._identify is not None:
@@ -472,6 +481,8 @@ class Several(Source):
         self._parts = list(parts)
         #: By the columns that are read.
         self._schemas: dict[tuple[str, ...] | None, list[Any]] = {}
+        #: Streams of other libraries, which may hand out their rows once and not say so.
+        self._unknown: set[int] = set()
 
     def refresh(self) -> None:
         super().refresh()
@@ -519,11 +530,20 @@ class Several(Source):
         return Run(part, lambda: some._read(query, columns, seen))
 
     def _batches(self, at: int, query: Query) -> Iterator[Any]:
+        rows = 0
         try:
-            yield from self._reader(at, query)
+            for batch in self._reader(at, query):
+                rows += len(batch)
+                yield batch
         except Exception as error:
             error.add_note(f"This was raised as {self._name(at)} was read.")
             raise
+        if not rows and at in self._unknown:
+            name, way = self._name(at), "iter(x) opens it once"
+            warnings.warn(
+                f"{name} has no rows: if it hands them out once, its types took them, and {way}",
+                stacklevel=2,
+            )
 
     def _name(self, at: int) -> str:
         """What errors call a part."""
@@ -540,37 +560,65 @@ class Several(Source):
         reader = self._reader(at, query)
         if _core._is_read_once(part):
             self._parts[at] = reader
-            return reader.schema
-        schema = reader.schema
-        if rows_of_table(part) is None and not is_of_duckdb(part):
-            # A stream of another library may hand out its rows once and not say so: they have been
-            # taken then, and the epoch says that there are none left.
-            next(iter(reader), None)
-        return schema
+        elif rows_of_table(part) is None and not is_of_duckdb(part):
+            self._unknown.add(at)
+        return reader.schema
 
     def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
-        frames = list(filter(is_frame, self._parts))
-        return unless_changed(frames, query, super().identity(query))
+        told = super().identity(query)
+        if self._count is None or self._rows is None:
+            return told
+
+        def read() -> tuple[int, list[Any]]:
+            rows = _rows_of_all(self._parts) or 0
+            return rows, self._rows_at(compared(rows), partial(_rows_at, query=query))
+
+        return of_frames(read, query, told)
 
     def _identity_of(self, query: Query) -> dict[str, Any]:
         schemas = self._known(query)
         whole = whole_of(schemas, query).with_metadata(schemas[0].metadata)
         if self._rows is None:
             return of_types(whole, query)
-        take = partial(self._rows_at, query)
+
+        def take(positions: Any) -> list[Any]:
+            return self._rows_at(positions.to_pylist(), partial(_taken, query=query))
+
         return of_rows(self._rows, take, query, whole)
 
-    def _rows_at(self, query: Query, positions: Any) -> list[Any]:
-        """The rows at some positions of all parts, which are not converted for that."""
+    def _rows_at(
+        self, positions: Sequence[int], take: Callable[[Any, Sequence[int]], Any]
+    ) -> list[Any]:
+        """The rows at some positions of all parts, of which the first one tells types without rows.
+
+        take: returns rows of a part.
+        """
         found, start = [], 0
         for part in self._parts:
             stop = start + (rows_of_table(part) or 0)
-            own = [at - start for at in positions.to_pylist() if start <= at < stop]
-            if own:
-                data = readable_for(part, query.columns)
-                found.append(_core._take(data, import_module("pyarrow").array(own, "uint64")))
+            own = [at - start for at in positions if start <= at < stop]
+            if own or part is self._parts[0]:
+                found.append(take(part, own))
             start = stop
         return found
+
+
+def _taken(part: Any, positions: Sequence[int], query: Query) -> Any:
+    """Rows of a table or frame, with the types that all of its rows say."""
+    at = import_module("pyarrow").array(positions, "uint64")
+    return _core._take(readable_for(part, query.columns), at)
+
+
+def _rows_at(part: Any, positions: Sequence[int], query: Query) -> Any:
+    """Rows of a table or frame, of which the others are not converted."""
+    if not is_frame(part):
+        return _taken(part, positions, query)
+    try:
+        some = part.iloc[positions] if hasattr(part, "iloc") else part[positions, :]
+    except NotImplementedError:  # of pandas's columns of views and runs
+        return _taken(part, positions, query)
+    data = reader_of(readable_for(some, query.columns, named_in(query)))
+    return import_module("pyarrow").table(data)
 
 
 def whole_of(schemas: Sequence[Any], query: Query) -> Any:
