@@ -39,8 +39,14 @@ def check_source(data: Any, options: LoaderOptions) -> None:
         check_function(data)
     elif not isinstance(data, Mix):
         check(data, "a Loader")
+    check_filter(data, options.filter)
+
+
+def check_filter(data: Any, where: Any) -> None:
+    """Refuses a filter that the source, or one of a Mix, does not take."""
     parts = [one for one, _ in data.sources] if isinstance(data, Mix) else [data]
-    _filters.check(options.filter, is_function(data) or any(map(takes_texts, parts)))
+    # What a function returns is checked when it is called.
+    _filters.check(where, is_function(data) or all(map(takes_texts, parts)))
 
 
 def check_columns(data: Any, options: LoaderOptions) -> Any:

@@ -14,12 +14,12 @@ from .._frameworks import Framework
 from ..typing import Nulls
 from . import filters as _filters
 from .categories import scanned
-from .checks import check_columns, check_source
+from .checks import check_columns, check_filter, check_source
 from .columns import Columns
 from .encoder import Encoder, trained
 from .epoch import Batches, drawn_seed, total_of, work_of
 from .functions import is_function, open_part
-from .kinds import for_pickle, takes_texts
+from .kinds import for_pickle
 from .known import columns_of_format
 from .mix import Mix, described, source_of
 from .options import AnyLoaderKeywords, LoaderKeywords, LoaderOptions, takes_options
@@ -516,7 +516,7 @@ class Loader(Loop, Generic[Batch_co]):
         part = open_part(self._data, index, count)
         if part is None:
             return None
-        _filters.check(self._options.filter, takes_texts(part))
+        check_filter(part, self._options.filter)
         return source_of(part)
 
     def _with_words(self) -> LoaderOptions:
