@@ -267,6 +267,8 @@ def _conversion_of(column: Any, error: Exception) -> str:
     if isinstance(error, UnicodeEncodeError):
         return '.str.encode("utf-8", "replace").str.decode("utf-8") has "?" in its place, and '
     dtype = column.dtype
+    if any(hasattr(value, "mask") for value in column):
+        return '.map(lambda cell: cell.tolist(), na_action="ignore") has None in their place, and '
     if any(getattr(value, "ndim", 0) > 1 for value in column):
         return ".map(numpy.ravel) has the items of each of its arrays as a list, and "
     # pyarrow takes numbers in the machine's byte order only.
@@ -289,7 +291,9 @@ def _way_of_series(column: Any, made: str) -> str:
 
 
 def _is_large(value: Any) -> bool:
-    return isinstance(value, Integral) and not -(2**63) <= int(value) < 2**63
+    # NumPy's durations are integers too.
+    is_integer = isinstance(value, Integral) and hasattr(value, "__index__")
+    return is_integer and not -(2**63) <= int(value) < 2**63
 
 
 def _way_out(column: Any) -> str:

@@ -76,6 +76,9 @@ def test_a_dtype_is_whatever_has_its_name(dtype):
         ({"nulls": 2**200}, ValueError, "nulls must be .* no dtype holds"),
         ({"nulls": object()}, TypeError, "nulls must be"),
         ({"nulls": np.datetime64(0, "s")}, TypeError, "nulls must be"),
+        # Their items are numbers.
+        ({"nulls": np.datetime64(0, "ns")}, TypeError, "nulls must be"),
+        ({"nulls": np.timedelta64(3)}, TypeError, "nulls must be"),
         ({"order": "K"}, ValueError, 'order must be .* got "K"'),
         ({"order": 1}, TypeError, "order must be"),
     ],

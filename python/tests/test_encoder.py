@@ -1,6 +1,7 @@
 """An `Encoder` makes of rows what a batch of a `Loader` is, of one row as of all of them."""
 
 import array
+import dataclasses
 import datetime as dt
 import io
 import json
@@ -12,6 +13,7 @@ import sys
 import threading
 from decimal import Decimal
 from functools import reduce
+from types import MappingProxyType
 from unittest import mock
 from uuid import UUID
 
@@ -1257,6 +1259,33 @@ def test_a_row_of_a_frame_is_a_column_and_says_what_is_one_row():
     with pytest.raises(TypeError, match=r"must be a dict, got Series: x\.to_dict\(\) is one"):
         encoder([frame.iloc[1]])
     assert encoder([frame.iloc[1].to_dict()])["a"].tolist() == [2.0]
+    (named,) = frame.iloc[[1]].itertuples()
+    for row in named, Row(2.0, "b"), MappingProxyType({"a": 2.0, "word": "b"}):
+        with pytest.raises(TypeError, match="must be a dict, got .* is one") as refused:
+            encoder([row])
+        (way,) = re.findall(r".*: (.*) is one", str(refused.value))
+        made = encoder([eval(way, {"x": row, "dataclasses": dataclasses})])
+        assert made["a"].tolist() == [2.0]
+
+
+@dataclasses.dataclass
+class Row:
+    a: float
+    word: str
+
+
+class Claims(Decimal):
+    """A decimal that tells other digits than it has, or how many it likes."""
+
+    def as_tuple(self):
+        return 0, range(2**62), 0
+
+
+def test_the_digits_of_a_decimal_are_its_own():
+    table = pa.table({"x": pa.array([Decimal("1.5")], pa.decimal128(10, 2))})
+    encoder = Loader(table, columns={"x": AsArrow()}).encoder()
+    for request in [{"x": Claims("2.5")}], {"x": [Claims("2.5")]}:
+        assert pa.array(encoder(request)["x"]).to_pylist() == [Decimal("2.50")]
 
 
 @pytest.mark.parametrize("layout", ["dicts", "columns", "table", "large", "pandas", "polars"])

@@ -10,8 +10,13 @@ import pyarrow as pa
 import pytest
 from arrow_dlpack import (
     Array,
+    AsArrow,
+    Categories,
+    Encoder,
+    Loader,
     Tensor,
     UnsupportedError,
+    _core,
     asdlpack,
     explain,
     from_dlpack,
@@ -155,6 +160,23 @@ def test_chunks_that_are_one_and_the_same_are_too_many_to_be_put_together():
         for convert in conversions:
             with pytest.raises(MemoryError):
                 convert(chunks)
+
+
+def test_words_that_are_nulls_of_a_claimed_number_are_asked_for_first():
+    words = pa.Array.from_buffers(pa.null(), 1 << 50, [None])
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, None], pa.int64()), words)
+    lists = pa.FixedSizeListArray.from_arrays(coded, 2)
+    coded, lists = pa.table({"x": coded}), pa.table({"x": lists})
+    codes = {"x": Categories(["a"], nulls=-1)}
+    for read in (
+        lambda: list(Loader(coded, columns=codes)),
+        lambda: list(Loader(coded, columns={"x": Categories(["a"], nulls="mask")})),
+        lambda: Encoder(columns=codes).fit(pa.table({"x": ["a"]}))(coded),
+        lambda: list(Loader(lists, columns={"x": AsArrow()}, batch_size=1, shuffle=2)),
+        lambda: _core._take(lists, pa.array([0], "uint64")),
+    ):
+        with pytest.raises(MemoryError):
+            read()
 
 
 def test_chunks_that_share_a_dictionary_or_their_texts_are_put_together():

@@ -622,6 +622,54 @@ def test_a_list_that_many_lists_hold_is_followed_once():
         _core._check_objects([[[[[[one]]]]]])
 
 
+def test_what_a_mask_hides_in_a_cell_is_no_value():
+    """DuckDB makes such cells of lists that have nulls."""
+    relation = duckdb.sql(
+        "select [1.5, null]::double[] f union all select [2.5] union all select null"
+    )
+    cells = relation.df()
+    told = "hides values under its mask, and pyarrow would take them: x.tolist"
+    wish = {"f": Pad(-1, nulls=-1)}
+    encoder = Loader(relation, columns=wish).encoder()
+    for read in (
+        lambda: list(Loader(cells, columns=wish)),
+        lambda: encoder(cells),
+        lambda: to_tensor(cells["f"], pad=-1),
+        lambda: ragged(cells["f"], nulls=-1),
+        lambda: Array(pd.Series([[np.ma.masked], [1.0]])),
+    ):
+        with pytest.raises(TypeError, match=told):
+            read()
+    with pytest.raises(TypeError) as error:
+        list(Loader(cells, columns=wish))
+    way = error.value.__notes__[0].partition(" has None")[0]
+    cells["f"] = eval(way, {"x": cells})
+    assert pa.table(Array(cells)).to_pylist() == relation.to_arrow_table().to_pylist()
+    shown = pd.Series([np.ma.array([1.0, 2.0], mask=[False, False])])
+    assert to_tensor(shown, pad=0)[0].tolist() == [[1.0, 2.0]]
+
+
+def test_durations_of_arrays_are_of_one_unit():
+    """pyarrow takes numbers of one array for those of the unit of another one."""
+    second, micro = np.array([1], "m8[s]"), np.array([1], "m8[us]")
+    of_python, of_numpy = datetime.timedelta(seconds=1), np.timedelta64(1, "s")
+    for cells in (
+        [second, micro],
+        [micro, second],
+        [second, [of_python]],
+        [micro, [of_numpy]],
+        [{"a": second}, {"a": micro}],
+    ):
+        with pytest.raises(TypeError, match=r"types timedelta.* are in one column, and pyarrow"):
+            Array(pd.Series(cells))
+    for cells in [second, [of_numpy]], [micro, [of_python]], [second, None, second]:
+        own = [None if one is None else pa.array(one).to_pylist() for one in cells]
+        assert pa.array(Array(pd.Series(cells))).to_pylist() == own
+    both = pd.Series([of_numpy, np.timedelta64(1, "ms")], dtype=object)
+    with pytest.raises(pa.ArrowNotImplementedError, match="Expected np.timedelta64"):
+        Array(both.to_frame("x"))
+
+
 def test_an_index_whose_labels_are_names_of_pandas_own_is_data():
     labels = ["levels", "categories", "dtype"]
     series = pd.Series([1, 2, 3], index=labels)

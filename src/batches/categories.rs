@@ -12,7 +12,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field};
 
-use crate::chunks::{Distinct, Runs, addresses, checked, everything};
+use crate::chunks::{Distinct, Runs, addresses, checked, everything, logical_nulls};
 use crate::{Error, alloc, extension::Extension, task::Steps};
 
 /// Words, by whose positions a column is coded: [`Form::Categories`](super::Form::Categories).
@@ -129,7 +129,7 @@ impl Categories {
         let own = addresses(column)?;
         let found = match is_bool8(field) {
             // Any other number is true.
-            true => LeafValues::plain(Arc::new(truths(&own)?)),
+            true => LeafValues::plain(Arc::new(truths(&own)?))?,
             false => checked(|| Ok(LeafValues::of(&own)?))?,
         };
         self.of_values(&found, own.len())
@@ -232,27 +232,27 @@ struct LeafValues {
 }
 
 impl LeafValues {
-    fn plain(array: ArrayRef) -> Self {
-        Self { rows: None, nulls: array.logical_nulls(), array }
+    fn plain(array: ArrayRef) -> Result<Self, Error> {
+        Ok(Self { rows: None, nulls: logical_nulls(&array)?, array })
     }
 
     /// Of an array, a dictionary or runs.
     fn of(array: &ArrayRef) -> Result<Self, Error> {
-        // Where each value is, and which are null, of which arrow-rs makes some.
-        let ask = || alloc::probe_alloc(array.len().saturating_mul(size_of::<usize>() + 1));
+        // Where each value is.
+        let ask = || alloc::probe_alloc(array.len().saturating_mul(size_of::<usize>()));
         if let Some(dictionary) = array.as_any_dictionary_opt() {
             ask()?;
-            let (values, nulls) = (Arc::clone(dictionary.values()), array.logical_nulls());
+            let (values, nulls) = (Arc::clone(dictionary.values()), logical_nulls(array)?);
             let rows =
                 if values.is_empty() { vec![0; array.len()] } else { dictionary.normalized_keys() };
             return Ok(Self { array: values, rows: Some(rows), nulls });
         }
         if let Some(runs) = Runs::of(array) {
             ask()?;
-            let (rows, nulls) = (runs.of_rows().collect(), array.logical_nulls());
+            let (rows, nulls) = (runs.of_rows().collect(), logical_nulls(array)?);
             return Ok(Self { array: runs.values, rows: Some(rows), nulls });
         }
-        Ok(Self::plain(Arc::clone(array)))
+        Self::plain(Arc::clone(array))
     }
 }
 

@@ -1,8 +1,11 @@
 //! Lets arrow-rs make an array of data that may be inconsistent.
 
-use arrow_schema::ArrowError;
+use arrow_array::Array;
+use arrow_buffer::NullBuffer;
+use arrow_data::ArrayData;
+use arrow_schema::{ArrowError, DataType};
 
-use crate::{Error, fence};
+use crate::{Error, alloc, fence};
 
 /// What arrow-rs makes; an error where it fails or panics.
 pub(crate) fn checked<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, Error> {
@@ -19,6 +22,37 @@ pub(crate) fn checked<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Result
         Ok(Err(error)) => Err(Error::InvalidArray(error.to_string())),
         Err(_) => Err(Error::InvalidArray("the Arrow arrays are malformed".to_owned())),
     }
+}
+
+/// Which values are null: what they claim may be more than there is memory for.
+pub(crate) fn logical_nulls(array: &dyn Array) -> Result<Option<NullBuffer>, Error> {
+    match bytes_of_logical_nulls(array) {
+        0 => Ok(array.nulls().cloned()),
+        nbytes => {
+            alloc::probe_alloc(nbytes)?;
+            checked(|| Ok(array.logical_nulls()))
+        }
+    }
+}
+
+/// The bytes that arrow-rs needs to tell nulls where no buffer does: a bit for each value of a dictionary, of runs, and of
+/// what they are of.
+pub(crate) fn bytes_of_logical_nulls(array: &dyn Array) -> usize {
+    fn bits(data: &ArrayData) -> usize {
+        match is_without_nulls(data.data_type()) {
+            true => data.child_data().iter().map(bits).fold(data.len(), usize::saturating_add),
+            false => 0,
+        }
+    }
+    match is_without_nulls(array.data_type()) {
+        true => bits(&array.to_data()).div_ceil(8),
+        false => 0,
+    }
+}
+
+/// Whether nulls are told by other arrays, or by the type.
+fn is_without_nulls(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Null | DataType::Dictionary(..) | DataType::RunEndEncoded(..))
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::{
-    checked::checked, distinct_values::Distinct, distinct_values::tells_apart, footprint::items,
-    snapshot,
+    checked::checked, checked::logical_nulls, distinct_values::Distinct,
+    distinct_values::tells_apart, footprint::items, snapshot,
 };
 use crate::{CopyPolicy, CopyReason, Error, alloc, arrow_types::most, ffi::DLDataType};
 
@@ -133,7 +133,7 @@ impl Dictionary {
             return Err(Error::CopyForbidden { reason, nbytes });
         }
         let codes = &of_values.codes;
-        let nulls = checked(|| Ok(chunk.logical_nulls()))?;
+        let nulls = logical_nulls(chunk)?;
         let keys =
             recoded(&items(chunk.keys()), chunk.keys().data_type(), codes, &DataType::Int32)?;
         Ok(Arc::new(checked(|| Int32Array::try_new(keys.into(), nulls))?))
@@ -160,7 +160,7 @@ impl Unified {
                 }
                 let len = i32::try_from(values.len()).map_err(|_| Error::Overflow("length"))?;
                 alloc::probe_alloc(values.len().saturating_mul(size_of::<i32>()))?;
-                Int32Array::new((0..len).collect(), values.logical_nulls())
+                Int32Array::new((0..len).collect(), logical_nulls(values)?)
             }
         };
         let mut pairs = (0..).zip(codes.values());
@@ -311,7 +311,7 @@ fn unified(
     let (values, codes) = Dictionary::united(dictionaries, chunks[0].data_type(), keys)?;
     let unified = chunks.iter().zip(codes).map(|(chunk, codes)| {
         within(chunk, chunk.data_type(), &|chunk| {
-            let nulls = checked(|| Ok(chunk.logical_nulls()))?;
+            let nulls = logical_nulls(chunk)?;
             let codes = recoded(&items(chunk.as_any_dictionary().keys()), keys, &codes, keys)?;
             let data = ArrayData::builder(chunk.data_type().clone()).len(chunk.len()).nulls(nulls);
             let data = data.add_buffer(codes).add_child_data(values.to_data());

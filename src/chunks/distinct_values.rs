@@ -17,7 +17,7 @@ use arrow_schema::DataType;
 use half::f16;
 use hashbrown::{HashTable, hash_table::Entry};
 
-use super::{checked::checked, footprint::item_width, row_ranges::place};
+use super::{checked::checked, checked::logical_nulls, footprint::item_width, row_ranges::place};
 use crate::Error;
 use crate::alloc::{self, Fresh};
 
@@ -89,7 +89,7 @@ impl Distinct {
     pub(crate) fn codes(&mut self, values: &dyn Array) -> Result<Int32Array, Error> {
         let len = values.len();
         alloc::probe_alloc(len.saturating_mul(size_of::<i32>() + 1))?;
-        let nulls = values.logical_nulls();
+        let nulls = logical_nulls(values)?;
         let data = values.to_data();
         let value = reader(values, &data, self.one_zero);
         let mut codes = Vec::with_capacity(len);

@@ -11,6 +11,7 @@ use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_data::ByteView;
 use arrow_schema::{DataType, FieldRef, UnionFields, UnionMode};
 
+use super::checked::bytes_of_logical_nulls;
 use super::row_ranges::{Bounds, RowItems};
 use super::runs::Runs;
 use crate::{Error, alloc};
@@ -295,8 +296,9 @@ fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
     match array.data_type() {
         DataType::FixedSizeList(_, size) => {
             let items = rows.checked_mul(usize::try_from(*size).ok()?)?;
-            let values = of_take(array.as_fixed_size_list().values(), items)?;
-            items.checked_mul(4)?.checked_add(values)
+            let values = array.as_fixed_size_list().values();
+            let nulls = bytes_of_logical_nulls(values);
+            items.checked_mul(4)?.checked_add(of_take(values, items)?)?.checked_add(nulls)
         }
         DataType::Struct(_) => {
             let mut columns = array.as_struct().columns().iter();

@@ -12,7 +12,7 @@ use arrow_schema::{DataType, Field};
 use super::options::ReadAs;
 use super::{refusal, share};
 use crate::alloc::Fresh;
-use crate::chunks::{Dictionary, are_same, recoded, tells_apart};
+use crate::chunks::{Dictionary, are_same, logical_nulls, recoded, tells_apart};
 use crate::extension::Extension;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels::{CellValues, Cells, Decimals};
@@ -459,10 +459,7 @@ impl CellArray {
         let mut cells = Self::words(array, dtype);
         let dictionary = array.as_any_dictionary().values();
         if dictionary.is_nullable() {
-            alloc::probe_alloc(
-                array.len().div_ceil(8).saturating_add(dictionary.len().div_ceil(8)),
-            )?;
-            cells.levels = level(array.logical_nulls().as_ref(), 1).into_iter().collect();
+            cells.levels = level(logical_nulls(array)?.as_ref(), 1).into_iter().collect();
         }
         cells.dictionary = Some(Arc::clone(dictionary));
         Ok(cells)

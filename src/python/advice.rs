@@ -246,6 +246,14 @@ pub(super) fn is_mask(mask: &Bound<'_, PyAny>) -> bool {
         && (mask.is_instance_of::<PyBool>() || has("dtype") || has("__len__") || has("__dlpack__"))
 }
 
+/// 'M' of a time of NumPy's or an array of them, 'm' of durations, and `None` of anything else.
+pub(super) fn kind_of_times(cell: &Bound<'_, PyAny>) -> PyResult<Option<char>> {
+    let py = cell.py();
+    let Some(dtype) = cell.getattr_opt(intern!(py, "dtype"))? else { return Ok(None) };
+    let Some(kind) = dtype.getattr_opt(intern!(py, "kind"))? else { return Ok(None) };
+    Ok(kind.extract().ok().filter(|kind| matches!(kind, 'M' | 'm')))
+}
+
 /// Whether a value is `pandas.NA` or `pandas.NaT`, of which pyarrow makes nulls where it is told that they are pandas's.
 fn is_null_of_pandas(value: &Bound<'_, PyAny>) -> bool {
     matches!(type_name(value).as_str(), "NAType" | "NaTType")

@@ -12,7 +12,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-use super::advice::is_masked;
+use super::advice::{is_masked, kind_of_times};
 use super::arrow::capsule;
 use super::arrow::schema::MAX_FIELDS;
 use super::describe::{argument, described, wrong};
@@ -65,7 +65,8 @@ fn chosen<T: Copy>(object: &Bound<'_, PyAny>, known: &[(&str, T)], must: &str) -
 
 /// A number of Python's or NumPy's; otherwise an error that begins with `must`.
 fn scalar(object: &Bound<'_, PyAny>, must: &str) -> PyResult<Number> {
-    if is_masked(object) {
+    // The item of a time of NumPy's may be a number, whose unit is lost.
+    if is_masked(object) || kind_of_times(object)?.is_some() {
         return Err(wrong(object, must));
     } else if object.is_instance_of::<PyBool>() {
         return Ok(Number::Bool(object.extract()?));

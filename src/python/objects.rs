@@ -88,7 +88,15 @@ impl<'py> Level<'py> {
             return self.columns.add(column, kind, one);
         }
         let items = match class {
-            Class::Array => match Items::of(one)? {
+            Class::Masked
+                if one.getattr(intern!(one.py(), "mask"))?.call_method0("any")?.is_truthy()? =>
+            {
+                return Err(PyTypeError::new_err(
+                    "an array of NumPy's hides values under its mask, and pyarrow would take them: x.tolist() of each array \
+                     has nulls in their place",
+                ));
+            }
+            Class::Array | Class::Masked => match Items::of(one)? {
                 Items::Objects(items) => items,
                 Items::Values(kind) => {
                     // One of no dimension is a value.
@@ -150,7 +158,7 @@ impl<'py> Items<'py> {
             'f' | 'd' => Kind::Float,
             'e' | 'g' => Kind::OtherFloat,
             'M' => Kind::Datetime,
-            'm' => Kind::Duration,
+            'm' => Kind::Durations(Unit::of(array)?),
             _ => return Ok(Self::Others),
         }))
     }
@@ -163,12 +171,15 @@ enum Class {
     Other,
     /// NumPy's.
     Array,
+    Masked,
     Value(Kind),
     /// A time of a day, a time, or a duration of pandas's or Python's.
     Time,
     Datetime,
     Timestamp,
     Timedelta,
+    /// A duration of NumPy's.
+    Duration,
 }
 
 impl Class {
@@ -181,10 +192,12 @@ impl Class {
             let (Ok(module), Ok(name)) = (module.to_str(), name.to_str()) else { continue };
             let library = module.split_once('.').map_or(module, |(library, _)| library);
             return Ok(match (library, name) {
+                ("numpy", "MaskedArray") => Self::Masked,
                 ("numpy", "ndarray") => Self::Array,
                 ("numpy", "bool" | "bool_") | ("builtins", "bool") => Self::Value(Kind::Bool),
                 ("numpy", "float16" | "longdouble") => Self::Value(Kind::OtherFloat),
-                ("numpy", "timedelta64") | ("datetime", "timedelta") => Self::Value(Kind::Duration),
+                ("numpy", "timedelta64") => Self::Duration,
+                ("datetime", "timedelta") => Self::Value(Kind::Duration(Unit::MICROSECOND)),
                 ("numpy", "datetime64") => Self::Value(Kind::Datetime),
                 ("numpy", "integer") | ("builtins", "int") => Self::Value(Kind::Integer),
                 ("numpy", "floating") | ("builtins", "float") => Self::Value(Kind::Float),
@@ -221,7 +234,7 @@ impl Class {
         };
         let has_nanoseconds = |name: &str| one.getattr(name)?.is_truthy();
         Ok(match self {
-            Self::Other | Self::Array => None,
+            Self::Other | Self::Array | Self::Masked => None,
             Self::Value(Kind::Float) if one.extract::<f64>().is_ok_and(f64::is_nan) => {
                 // Of a float32, pyarrow makes no null.
                 (!one.is_instance_of::<PyFloat>()).then_some(Kind::Float)
@@ -238,7 +251,8 @@ impl Class {
             Self::Timedelta if has_nanoseconds("nanoseconds")? => {
                 return lost("nanoseconds", "pandas.to_timedelta(x) keeps those of a column");
             }
-            Self::Timedelta => Some(Kind::Duration),
+            Self::Timedelta => Some(Kind::Duration(Unit::MICROSECOND)),
+            Self::Duration => Some(Kind::Duration(Unit::of(one)?)),
             Self::Datetime | Self::Timestamp if has_zone()? => Some(Kind::Zoned),
             Self::Datetime | Self::Timestamp => Some(Kind::Datetime),
         })
@@ -258,10 +272,31 @@ enum Kind {
     Datetime,
     /// A time with a zone.
     Zoned,
-    Duration,
+    Duration(Unit),
+    /// Those of an array of NumPy's.
+    Durations(Unit),
     Time,
     /// Of another class, from which it takes an integer.
     Convertible,
+}
+
+/// NumPy's name of a unit of durations, such as "us".
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Unit([u8; 8]);
+
+impl Unit {
+    const MICROSECOND: Self = Self(*b"us\0\0\0\0\0\0");
+
+    /// That of an array or a value.
+    fn of(durations: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = durations.py();
+        let name = durations.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "str"))?;
+        let name: String = name.extract()?;
+        let unit = name.split(['[', ']']).nth(1).unwrap_or_default();
+        let mut bytes = [0; 8];
+        bytes.iter_mut().zip(unit.bytes()).for_each(|(byte, own)| *byte = own);
+        Ok(Self(bytes))
+    }
 }
 
 impl Kind {
@@ -273,6 +308,10 @@ impl Kind {
     fn goes_with(self, other: Self) -> bool {
         match (self, other) {
             (Self::Integer, Self::OtherFloat) | (Self::OtherFloat, Self::Integer) => false,
+            // Beside one another, but not beside an array's, pyarrow compares the units.
+            (Self::Duration(_), Self::Duration(_)) => true,
+            (Self::Durations(unit), Self::Duration(other))
+            | (Self::Duration(other), Self::Durations(unit)) => unit == other,
             _ => self == other || (self.is_number() && other.is_number()),
         }
     }

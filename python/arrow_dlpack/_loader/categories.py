@@ -48,7 +48,8 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
     if source.once and not is_opened_anew:
         raise TypeError(
             "Categories without words reads the source before the first epoch, and this one can be "
-            "read only once: pass the words, or a function of (index, count) that opens it"
+            "read only once: pass the words, or, unless it is one of a Mix, a function of (index, "
+            "count) that opens it"
         )
     found = {name: _Distinct() for name in missing}
     #: The first part of each type that a column has.

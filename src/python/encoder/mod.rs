@@ -20,8 +20,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList};
 
 use self::conform::{Mismatch, conformed, nulls, times_of};
-use self::objects::{Cell, PyCells, is_text, kind_of_times, mapped, present};
-use super::advice::{is_null, is_of_ml_dtypes, listed, of_times};
+use self::objects::{Cell, PyCells, is_text, mapped, present};
+use super::advice::{is_null, is_of_ml_dtypes, kind_of_times, listed, of_times};
 use super::args::{Items, TypeArg};
 use super::array::PyArray;
 use super::assemble;

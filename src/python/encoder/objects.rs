@@ -24,7 +24,7 @@ use super::conform::{as_stored, way_to_bits};
 use crate::extension::Extension;
 use crate::ffi::DLDataType;
 use crate::kernels::nearest_half;
-use crate::python::advice::{is_masked, is_null};
+use crate::python::advice::{is_masked, is_null, kind_of_times};
 use crate::python::arrow::casts;
 use crate::python::describe::{described, type_name};
 use crate::python::errors::placed;
@@ -494,14 +494,6 @@ fn plain<'py>(cell: &Bound<'py, PyAny>) -> Read<Bound<'py, PyAny>> {
     Ok(cell.clone())
 }
 
-/// 'M' of a time of NumPy's or an array of them, 'm' of durations, and `None` of anything else.
-pub(super) fn kind_of_times(cell: &Bound<'_, PyAny>) -> PyResult<Option<char>> {
-    let py = cell.py();
-    let Some(dtype) = cell.getattr_opt(intern!(py, "dtype"))? else { return Ok(None) };
-    let Some(kind) = dtype.getattr_opt(intern!(py, "kind"))? else { return Ok(None) };
-    Ok(kind.extract().ok().filter(|kind| matches!(kind, 'M' | 'm')))
-}
-
 fn truth(cell: &Bound<'_, PyAny>) -> Read<bool> {
     let cell = plain(cell)?;
     match cell.is_instance_of::<PyBool>() {
@@ -577,8 +569,10 @@ fn decimal(cell: &Bound<'_, PyAny>, precision: u8, scale: i8) -> Read<i256> {
     let no = |why: &str| Misread::Value(why.to_owned());
     let cell = if is_of(cell, "decimal", "Decimal") { cell.clone() } else { plain(cell)? };
     let (negative, mut digits, exponent) = if is_of(&cell, "decimal", "Decimal") {
+        // Not that of a class below, which may give anything.
+        let class = cell.py().import("decimal")?.getattr("Decimal")?;
         let (sign, digits, exponent): (u8, Vec<u8>, Bound<'_, PyAny>) =
-            cell.call_method0(intern!(cell.py(), "as_tuple"))?.extract()?;
+            class.call_method1(intern!(cell.py(), "as_tuple"), (&cell,))?.extract()?;
         let exponent: i64 = exponent.extract().map_err(|_| no(": it is no number"))?;
         (sign == 1, digits, exponent)
     } else if cell.is_instance_of::<PyInt>() && !cell.is_instance_of::<PyBool>() {
@@ -859,6 +853,11 @@ pub(super) fn mapped<'py>(
                 false if row.hasattr("__arrow_c_array__")? => {
                     (type_name(row), ": pyarrow.Table.from_batches(x) is a table of several")
                 }
+                false if row.hasattr("__dataclass_fields__")? => {
+                    (described(row), ": dataclasses.asdict(x) is one")
+                }
+                false if row.hasattr("_asdict")? => (described(row), ": x._asdict() is one"),
+                false if row.hasattr("keys")? => (described(row), ": dict(x) is one"),
                 false => (
                     described(row),
                     ": it has the values by their names, as polars' x.row(i, named=True)",
