@@ -19,7 +19,7 @@ from . import kinds as _kinds
 from .datasets import Dataset
 from .empty import emptied, shown_schema_of, unknown_names
 from .functions import is_function
-from .readers import Made, for_rows, no_column, present, reader_of
+from .readers import Made, NoStructError, for_rows, no_column, present, reader_of
 from .row_groups import Piece, len_of, pieces_of
 from .schema import (
     ALL,
@@ -420,7 +420,12 @@ class Mixed(Source):
         span: tuple[Piece, list[int | None]] | None,
     ) -> Any:
         """The rows of some readers, by turns: all of them, or a span of known length."""
-        held = [_Held(one, self._repeats and span is None) for one in opens]
+        held = []
+        for name, one in zip(self._called, opens, strict=True):
+            try:
+                held.append(_Held(one, self._repeats and span is None))
+            except NoStructError as error:
+                raise NoStructError(f"{error.args[0]} in {name}") from error
         parts = [
             Part(name, one.reader.schema, own.part.names() or one.reader.schema.names)
             for name, own, one in zip(self._called, opens, held, strict=True)

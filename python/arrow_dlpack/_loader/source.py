@@ -22,6 +22,7 @@ from .readers import (
     has_nulls,
     heads,
     is_frame,
+    objects_of,
     present,
     reached,
     readable_for,
@@ -614,7 +615,9 @@ def _rows_at(part: Any, positions: Sequence[int], query: Query) -> Any:
     if not is_frame(part):
         return _taken(part, positions, query)
     try:
-        some = part.iloc[positions] if hasattr(part, "iloc") else part[positions, :]
+        # Of arrays of Python's objects polars takes no rows; the epoch refuses those that it reads.
+        is_pandas = hasattr(part, "iloc")
+        some = part.iloc[positions] if is_pandas else part.drop(objects_of(part))[positions, :]
     except NotImplementedError:  # of pandas's columns of views and runs
         return _taken(part, positions, query)
     data = reader_of(readable_for(some, query.columns, named_in(query)))
