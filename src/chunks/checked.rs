@@ -25,7 +25,7 @@ pub(crate) fn checked<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Result
 }
 
 /// Which values are null: what they claim may be more than there is memory for.
-pub(crate) fn logical_nulls(array: &dyn Array) -> Result<Option<NullBuffer>, Error> {
+pub(crate) fn logical_nulls<A: Array + ?Sized>(array: &A) -> Result<Option<NullBuffer>, Error> {
     match bytes_of_logical_nulls(array) {
         0 => Ok(array.nulls().cloned()),
         nbytes => {
@@ -37,7 +37,7 @@ pub(crate) fn logical_nulls(array: &dyn Array) -> Result<Option<NullBuffer>, Err
 
 /// The bytes that arrow-rs needs to tell nulls where no buffer does: a bit for each value of a dictionary, of runs, and of
 /// what they are of.
-pub(crate) fn bytes_of_logical_nulls(array: &dyn Array) -> usize {
+pub(crate) fn bytes_of_logical_nulls<A: Array + ?Sized>(array: &A) -> usize {
     fn bits(data: &ArrayData) -> usize {
         match is_without_nulls(data.data_type()) {
             true => data.child_data().iter().map(bits).fold(data.len(), usize::saturating_add),
