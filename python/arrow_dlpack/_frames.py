@@ -267,7 +267,8 @@ def _conversion_of(column: Any, error: Exception) -> str:
     if isinstance(error, UnicodeEncodeError):
         return '.str.encode("utf-8", "replace").str.decode("utf-8") has "?" in its place, and '
     dtype = column.dtype
-    if any(hasattr(value, "mask") for value in column):
+    is_masked = "under its mask" in str(error)
+    if is_masked and all(hasattr(value, "tolist") for value in column.dropna()):
         return '.map(lambda cell: cell.tolist(), na_action="ignore") has None in their place, and '
     if any(getattr(value, "ndim", 0) > 1 for value in column):
         return ".map(numpy.ravel) has the items of each of its arrays as a list, and "

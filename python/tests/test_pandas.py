@@ -645,6 +645,11 @@ def test_what_a_mask_hides_in_a_cell_is_no_value():
     way = error.value.__notes__[0].partition(" has None")[0]
     cells["f"] = eval(way, {"x": cells})
     assert pa.table(Array(cells)).to_pylist() == relation.to_arrow_table().to_pylist()
+    # Lists have no tolist().
+    mixed = pd.DataFrame({"f": pd.Series([np.ma.array([1.0, 2.0], mask=[True, False]), [1.0]])})
+    with pytest.raises(TypeError, match=told) as error:
+        list(Loader(mixed, columns=wish))
+    assert "tolist" not in error.value.__notes__[0]
     shown = pd.Series([np.ma.array([1.0, 2.0], mask=[False, False])])
     assert to_tensor(shown, pad=0)[0].tolist() == [[1.0, 2.0]]
 
