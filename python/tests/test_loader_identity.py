@@ -704,6 +704,22 @@ def test_a_change_counts_where_rows_are_large_or_pandas_takes_none_by_position(o
             rest_of(frame, loader.state_dict(), **options)
 
 
+@pytest.mark.parametrize("rows", [5, 20, 32, 33, 60])
+@pytest.mark.parametrize("dtype", ["int64", "float64", "Int64", "int64[pyarrow]"])
+def test_a_value_of_a_small_frame_that_is_set_in_place_counts(rows, dtype):
+    def frame():
+        return pandas.DataFrame({"x": pandas.array(range(rows), dtype)})
+
+    source = frame()
+    loader = Loader(source, batch_size=3)
+    next(iter(loader))
+    source.iloc[0, 0] = 1000
+    state = loader.state_dict()
+    assert rest_of(frame(), state, batch_size=3)
+    with pytest.raises(ValueError, match="some rows had other values"):
+        rest_of(source, state, batch_size=3)
+
+
 def test_each_first_row_of_a_frame_that_is_changed_in_an_epoch_counts():
     for row in range(16):
         frame = pandas.DataFrame({"x": np.arange(400.0)})

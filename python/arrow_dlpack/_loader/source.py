@@ -616,8 +616,10 @@ def _rows_at(part: Any, positions: Sequence[int], query: Query) -> Any:
         return _taken(part, positions, query)
     try:
         # Of arrays of Python's objects polars takes no rows; the epoch refuses those that it reads.
-        is_pandas = hasattr(part, "iloc")
-        some = part.iloc[positions] if is_pandas else part.drop(objects_of(part))[positions, :]
+        if hasattr(part, "iloc"):
+            some = part.iloc[positions].copy()  # of rows next to each other iloc makes a view
+        else:
+            some = part.drop(objects_of(part))[positions, :]
     except NotImplementedError:  # of pandas's columns of views and runs
         return _taken(part, positions, query)
     data = reader_of(readable_for(some, query.columns, named_in(query)))
