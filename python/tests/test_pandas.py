@@ -675,6 +675,15 @@ def test_durations_of_arrays_are_of_one_unit():
         Array(both.to_frame("x"))
 
 
+def test_texts_of_arrays_are_not_beside_times():
+    times, texts = np.array(["2020-01-02"], "M8[D]"), np.array(["a", "bb"])
+    for cells in [times, texts], [texts, times], [{"a": times}, {"a": texts}]:
+        with pytest.raises(TypeError, match="are in one column, and pyarrow would"):
+            Array(pd.Series(cells))
+    both = Array(pd.Series([texts, ["c"], None, np.array(["d"])]))
+    assert pa.array(both).to_pylist() == [["a", "bb"], ["c"], None, ["d"]]
+
+
 def test_an_index_whose_labels_are_names_of_pandas_own_is_data():
     labels = ["levels", "categories", "dtype"]
     series = pd.Series([1, 2, 3], index=labels)

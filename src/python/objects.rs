@@ -143,7 +143,7 @@ enum Items<'py> {
     /// What iterates over Python's objects.
     Objects(Bound<'py, PyAny>),
     Values(Kind),
-    /// Of no kind, such as texts.
+    /// Of no kind.
     Others,
 }
 
@@ -159,6 +159,8 @@ impl<'py> Items<'py> {
             'e' | 'g' => Kind::OtherFloat,
             'M' => Kind::Datetime,
             'm' => Kind::Durations(Unit::of(array)?),
+            // Beside times they end the process.
+            'U' | 'S' => Kind::Texts,
             _ => return Ok(Self::Others),
         }))
     }
@@ -275,6 +277,8 @@ enum Kind {
     Duration(Unit),
     /// Those of an array of NumPy's.
     Durations(Unit),
+    /// Texts or bytes of an array of NumPy's.
+    Texts,
     Time,
     /// Of another class, from which it takes an integer.
     Convertible,
