@@ -177,3 +177,14 @@ def test_their_rows_have_no_length(by):
     for source in [nothing, lists], Mix([(nothing, 1), (lists, 1)]):
         batches = Loader(source, batch_size=by, columns=["i"])
         assert sorted(at for one in batches for at in one["i"].tolist()) == [1, 2, 3, 4, 5]
+
+
+def test_a_null_in_a_union_of_words_is_a_null():
+    values, kinds = [pa.array([7, None]), pa.array(["a"])], pa.array([0, 1, 0], "int8")
+    words = pa.UnionArray.from_dense(kinds, pa.array([0, 0, 1], "int32"), values)
+    codes = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None], "int32"), words)
+    options = {"physical": True, "nulls": -1}
+    assert to_tensor(codes, **options).tolist() == [0, 1, -1, -1]
+    for column in codes, pa.chunked_array([codes.slice(0, 2), codes.slice(2)]):
+        (batch,) = Loader(pa.table({"x": column}), batch_size=4, **options)
+        assert batch["x"].tolist() == [0, 1, -1, -1]

@@ -24,35 +24,30 @@ pub(crate) fn checked<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Result
     }
 }
 
-/// Which values are null: what they claim may be more than there is memory for.
+/// Which values are null; an error if what they claim is more than there is memory for.
 pub(crate) fn logical_nulls<A: Array + ?Sized>(array: &A) -> Result<Option<NullBuffer>, Error> {
     match bytes_of_logical_nulls(array) {
-        0 => Ok(array.nulls().cloned()),
-        nbytes => {
-            alloc::probe_alloc(nbytes)?;
-            checked(|| Ok(array.logical_nulls()))
-        }
+        0 => {}
+        nbytes => alloc::probe_alloc(nbytes)?,
     }
+    checked(|| Ok(array.logical_nulls()))
 }
 
-/// The bytes that arrow-rs needs to tell nulls where no buffer does: a bit for each value of a dictionary, of runs, and of
-/// what they are of.
+/// The bytes that arrow-rs needs to tell nulls where no buffer does: a bit for each value of nulls, and of a dictionary, runs
+/// or a union, and of what these are of.
 pub(crate) fn bytes_of_logical_nulls<A: Array + ?Sized>(array: &A) -> usize {
     fn bits(data: &ArrayData) -> usize {
-        match is_without_nulls(data.data_type()) {
-            true => data.child_data().iter().map(bits).fold(data.len(), usize::saturating_add),
-            false => 0,
+        match data.data_type() {
+            DataType::Null
+            | DataType::Dictionary(..)
+            | DataType::RunEndEncoded(..)
+            | DataType::Union(..) => {
+                data.child_data().iter().map(bits).fold(data.len(), usize::saturating_add)
+            }
+            _ => 0,
         }
     }
-    match is_without_nulls(array.data_type()) {
-        true => bits(&array.to_data()).div_ceil(8),
-        false => 0,
-    }
-}
-
-/// Whether nulls are told by other arrays, or by the type.
-fn is_without_nulls(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Null | DataType::Dictionary(..) | DataType::RunEndEncoded(..))
+    bits(&array.to_data()).div_ceil(8)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use pyo3::types::{IntoPyDict, PyTuple, PyType};
 use crate::ErrorKind;
 use crate::arrow_types::{is_ragged, is_variable_list, item_of};
 use crate::batches::{BatchOptions, ColumnOptions, Form};
+use crate::chunks::logical_nulls;
 use crate::error::{Count, RefusedColumns};
 use crate::ffi::DLDataType;
 use crate::{Error, Hint, ReaderError, export};
@@ -704,7 +705,7 @@ pub(super) struct Wishes {
 
 /// The first row that is null, or has an item that is.
 fn first_null(values: &ArrayRef) -> Option<usize> {
-    let nulls = values.logical_nulls();
+    let nulls = logical_nulls(values).ok()?;
     let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
     let items = |row: usize| match values.data_type() {
         DataType::List(_) => Some(values.as_list::<i32>().value(row)),

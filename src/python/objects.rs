@@ -158,7 +158,7 @@ impl<'py> Items<'py> {
             'f' | 'd' => Kind::Float,
             'e' | 'g' => Kind::OtherFloat,
             'M' => Kind::Datetime,
-            'm' => Kind::Durations(Unit::of(array)?),
+            'm' => Kind::DurationsOfArray(Unit::of(array)?),
             // Beside times they end the process.
             'U' | 'S' => Kind::Texts,
             _ => return Ok(Self::Others),
@@ -275,8 +275,7 @@ enum Kind {
     /// A time with a zone.
     Zoned,
     Duration(Unit),
-    /// Those of an array of NumPy's.
-    Durations(Unit),
+    DurationsOfArray(Unit),
     /// Texts or bytes of an array of NumPy's.
     Texts,
     Time,
@@ -312,10 +311,10 @@ impl Kind {
     fn goes_with(self, other: Self) -> bool {
         match (self, other) {
             (Self::Integer, Self::OtherFloat) | (Self::OtherFloat, Self::Integer) => false,
-            // Beside one another, but not beside an array's, pyarrow compares the units.
+            // pyarrow compares the units of durations, but not with that of an array.
             (Self::Duration(_), Self::Duration(_)) => true,
-            (Self::Durations(unit), Self::Duration(other))
-            | (Self::Duration(other), Self::Durations(unit)) => unit == other,
+            (Self::DurationsOfArray(unit), Self::Duration(other))
+            | (Self::Duration(other), Self::DurationsOfArray(unit)) => unit == other,
             _ => self == other || (self.is_number() && other.is_number()),
         }
     }

@@ -569,7 +569,7 @@ fn decimal(cell: &Bound<'_, PyAny>, precision: u8, scale: i8) -> Read<i256> {
     let no = |why: &str| Misread::Value(why.to_owned());
     let cell = if is_of(cell, "decimal", "Decimal") { cell.clone() } else { plain(cell)? };
     let (negative, mut digits, exponent) = if is_of(&cell, "decimal", "Decimal") {
-        // Not that of a class below, which may give anything.
+        // Not that of a subclass, which may give anything.
         let class = cell.py().import("decimal")?.getattr("Decimal")?;
         let (sign, digits, exponent): (u8, Vec<u8>, Bound<'_, PyAny>) =
             class.call_method1(intern!(cell.py(), "as_tuple"), (&cell,))?.extract()?;
