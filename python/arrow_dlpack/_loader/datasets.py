@@ -20,6 +20,7 @@ from . import finite as _finite
 from .columns import Dense, Pad
 from .identity import (
     are_replaced,
+    compared,
     digest_of_head,
     of_files,
     of_filter,
@@ -384,17 +385,17 @@ class Dataset(Source):
             return of_files(parts, told, keys, begun, schema=self._dataset.schema)
         rows = self.rows()
         if parts and rows is not None:
-            return of_rows(rows, self._taken, query)
+            return of_rows(rows, self._taken(compared(rows)), query)
         return told if rows is None else told | {"rows": rows}
 
-    def _taken(self, positions: Any) -> list[Any]:
+    def _taken(self, positions: Sequence[int]) -> list[Any]:
         """The rows at some positions, of types that pyarrow's own `take` does not take too."""
         pa, dataset = import_module("pyarrow"), self._part(None, None)
         reader = _finite.scanned(dataset.scanner(columns=_of_dataset(dataset, None)))
-        found, start, rows = [], 0, positions.to_pylist()
+        found, start = [], 0
         for batch in reader:
             stop = start + len(batch)
-            own = [at - start for at in rows if start <= at < stop]
+            own = [at - start for at in positions if start <= at < stop]
             found += [pa.record_batch(_core._take(batch, pa.array(own, "uint64")))] if own else []
             start = stop
         return [pa.Table.from_batches(found, reader.schema)]

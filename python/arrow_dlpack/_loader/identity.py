@@ -57,20 +57,20 @@ def of_types(schema: Any, query: Query) -> dict[str, Any]:
     return {"columns": columns, "order": digest_of(list(columns))}
 
 
-def of_rows(
-    rows: int, take: Callable[[Any], Sequence[Any]], query: Query, schema: Any = None
-) -> dict[str, Any]:
+def of_rows(rows: int, taken: Iterable[Any], query: Query, schema: Any = None) -> dict[str, Any]:
     """Of a table or frame: its types, its rows, and a digest of some of them.
 
-    take: returns the rows at some positions, in tables that follow each other.
-    schema: that of all of them, None for that of the first one.
+    taken: the `compared` ones, in tables that follow each other.
+    schema: that of all rows, None for that of the first table.
     """
-    pa, at = import_module("pyarrow"), compared(rows)
-    some = [pa.table(one).combine_chunks() for one in take(pa.array(at, pa.uint64()))]
+    pa = import_module("pyarrow")
+    some = [pa.table(one).combine_chunks() for one in taken]
     told = of_types(some[0].schema if schema is None else schema, query)
     # Columns by their names: whether their order matters is for others to say.
     names = sorted(told["columns"])
-    found = dict(zip(at, chain.from_iterable(_picked(one, names) for one in some), strict=True))
+    found = dict(
+        zip(compared(rows), chain.from_iterable(_picked(one, names) for one in some), strict=True)
+    )
     sample, head, tail = (
         _digest_of_rows([found[row] for row in own], names) for own in _positions(rows)
     )
@@ -93,11 +93,11 @@ def _positions(rows: int) -> tuple[list[int], range, range]:
 def of_frames(
     read: Callable[[], tuple[int, Sequence[Any]]], query: Query, told: Callable[[], dict[str, Any]]
 ) -> Callable[[], dict[str, Any]]:
-    """What a state holds of frames, which may be changed in place before it is asked: the rows are
-    those of now.
+    """What a state holds of frames as they are now, though they may be changed in place before it
+    is asked.
 
-    read: returns how many rows there are, and tables of those that are compared.
-    told: tells it of the data as they are, of which all rows say the types.
+    read: returns how many rows there are, and tables of the `compared` ones.
+    told: tells it of all rows, where they have not been changed: these say the types.
     """
     try:
         rows, begun = read()
@@ -105,10 +105,9 @@ def of_frames(
         return told
 
     def identity() -> dict[str, Any]:
-        own = of_rows(rows, lambda _: begun, query)
+        own = of_rows(rows, begun, query)
         try:
-            count, now = read()
-            is_same = of_rows(count, lambda _: now, query) == own
+            is_same = of_rows(*read(), query) == own
         except Exception:  # of what is no Arrow data any more
             is_same = False
         return told() if is_same else own | {"changed": True}

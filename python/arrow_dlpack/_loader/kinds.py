@@ -22,7 +22,7 @@ from .._items import items_of
 from .datasets import Dataset, Files, Fragments, is_of_reading
 from .finite import scanned
 from .iceberg import Iceberg, portable
-from .identity import digest_of, ends_of, of_footers, of_groups, of_rows, of_types
+from .identity import compared, digest_of, ends_of, of_footers, of_groups, of_rows, of_types
 from .ipc import IpcFiles
 from .known import (
     columns_of_format,
@@ -337,7 +337,7 @@ def _of_hugging_face(dataset: Any) -> Source:
         if rows is None:
             return _types_of(dataset, query)
         table = dataset.with_format("arrow")
-        return of_rows(rows, lambda at: [table[at.to_pylist()]], query)
+        return of_rows(rows, [table[compared(rows)]], query)
 
     def names() -> Any:
         return dataset.column_names

@@ -170,33 +170,34 @@ def _of_frames(batches: Any, readable: Callable[[Any], Any]) -> Any:
 
     readable: makes of a frame what is read of it.
     """
-    pa, reading, frames = import_module("pyarrow"), _core._Reading(batches), iter(batches)
-    readers = (reader_of(readable(frame)) for frame in frames)
-
-    def told() -> Any:
-        # No frame is taken for it, which an `Encoder` would lose.
-        return pa.RecordBatchReader.from_stream(batches).schema
-
-    head = next(readers, None) if _hides_types(told) else None
-    schema = told() if head is None else head.schema
-    some = readers if head is None else chain([head], readers)
-    return Made(schema, recorded(reading, chain.from_iterable(some)))
+    reading, frames = _core._Reading(batches), iter(batches)
+    readers: Iterator[Any] = (reader_of(readable(frame)) for frame in frames)
+    # No frame is taken for the schema of the stream: an `Encoder` would lose it.
+    schema = _schema_of_frames(batches)
+    if schema is None and (head := next(readers, None)) is not None:
+        schema, readers = head.schema, chain([head], readers)
+    elif schema is None:
+        schema = _stream_of_frames(batches).schema
+    return Made(schema, recorded(reading, chain.from_iterable(readers)))
 
 
-def _hides_types(schema: Callable[[], Any]) -> bool:
-    """Whether a stream of polars has types that only its frames tell."""
+def _stream_of_frames(batches: Any) -> Any:
+    return import_module("pyarrow").RecordBatchReader.from_stream(batches)
+
+
+def _schema_of_frames(batches: Any) -> Any:
+    """The schema of their stream, None if it has types that only frames tell."""
     try:
-        return any(map(_may_be_objects, schema().types))
+        schema = _stream_of_frames(batches).schema
     except ValueError:  # of a type that pyarrow does not know
-        return True
+        return None
+    return None if any(map(_may_be_objects, schema.types)) else schema
 
 
 def _may_be_objects(kind: Any) -> bool:
     """Whether it is the type that polars exports of Python's objects, at any depth."""
-    inner = (kind.field(at).type for at in range(kind.num_fields))
-    return import_module("pyarrow").types.is_fixed_size_binary(kind) or any(
-        map(_may_be_objects, inner)
-    )
+    may_be = bool(import_module("pyarrow").types.is_fixed_size_binary(kind))
+    return may_be or any(_may_be_objects(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def table_of(schema: Any) -> Any:

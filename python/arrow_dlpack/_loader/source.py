@@ -202,7 +202,14 @@ class Source:
         An epoch takes it before it reads: of files that are replaced later, those of now count. It
         is what is known without reading all of the data.
         """
-        return partial(self._identity_of, query)
+        told = partial(self._identity_of, query)
+        if self._count is None or self._rows is None:
+            return told
+        return of_frames(partial(self._compared, query), query, told)
+
+    def _compared(self, query: Query) -> tuple[int, list[Any]]:
+        """How many rows frames have now, and tables of those that are compared."""
+        raise NotImplementedError
 
     def _identity_of(self, query: Query) -> dict[str, Any]:
         raise NotImplementedError
@@ -257,17 +264,10 @@ class Opened(Source):
             return self._known_schema()
         return reader_of(readable_for(self._open(None), query.columns, named_in(query))).schema
 
-    def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
-        told = super().identity(query)
-        if self._count is None:
-            return told
-
-        def read() -> tuple[int, list[Any]]:
-            frame = self._open(None)
-            rows = rows_of_table(frame) or 0
-            return rows, [_rows_at(frame, compared(rows), query)]
-
-        return of_frames(read, query, told)
+    def _compared(self, query: Query) -> tuple[int, list[Any]]:
+        frame = self._open(None)
+        rows = rows_of_table(frame) or 0
+        return rows, [_rows_alone(frame, compared(rows), query)]
 
     def _identity_of(self, query: Query) -> dict[str, Any]:
         if self._identify is not None:
@@ -280,7 +280,8 @@ class Opened(Source):
             data = reader_of(data)
         except ImportError:
             return {"rows": self._rows}
-        return of_rows(self._rows, lambda at: [_core._take(data, at)], query, data.schema)
+        taken = _core._take(data, _as_positions(compared(self._rows)))
+        return of_rows(self._rows, [taken], query, data.schema)
 
 
 def named_in(query: Query) -> Callable[[Any, str], bool] | None:
@@ -565,36 +566,26 @@ class Several(Source):
             self._unknown.add(at)
         return reader.schema
 
-    def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
-        told = super().identity(query)
-        if self._count is None or self._rows is None:
-            return told
-
-        def read() -> tuple[int, list[Any]]:
-            rows = _rows_of_all(self._parts) or 0
-            return rows, self._rows_at(compared(rows), partial(_rows_at, query=query))
-
-        return of_frames(read, query, told)
+    def _compared(self, query: Query) -> tuple[int, list[Any]]:
+        rows = _rows_of_all(self._parts) or 0
+        return rows, self._taken(rows, partial(_rows_alone, query=query))
 
     def _identity_of(self, query: Query) -> dict[str, Any]:
         schemas = self._known(query)
         whole = whole_of(schemas, query).with_metadata(schemas[0].metadata)
         if self._rows is None:
             return of_types(whole, query)
+        taken = self._taken(self._rows, partial(_rows_of_whole, query=query))
+        return of_rows(self._rows, taken, query, whole)
 
-        def take(positions: Any) -> list[Any]:
-            return self._rows_at(positions.to_pylist(), partial(_taken, query=query))
+    def _taken(self, rows: int, take: Callable[[Any, Sequence[int]], Any]) -> list[Any]:
+        """The rows that are compared: a table of each part that has some, and of the first part,
+        which tells the types where no part has rows.
 
-        return of_rows(self._rows, take, query, whole)
-
-    def _rows_at(
-        self, positions: Sequence[int], take: Callable[[Any, Sequence[int]], Any]
-    ) -> list[Any]:
-        """The rows at some positions of all parts, of which the first one tells types without rows.
-
-        take: returns rows of a part.
+        rows: of all parts.
+        take: returns the rows of a part at some positions.
         """
-        found, start = [], 0
+        positions, found, start = compared(rows), [], 0
         for part in self._parts:
             stop = start + (rows_of_table(part) or 0)
             own = [at - start for at in positions if start <= at < stop]
@@ -604,16 +595,19 @@ class Several(Source):
         return found
 
 
-def _taken(part: Any, positions: Sequence[int], query: Query) -> Any:
+def _as_positions(rows: Sequence[int]) -> Any:
+    return import_module("pyarrow").array(rows, "uint64")
+
+
+def _rows_of_whole(part: Any, positions: Sequence[int], query: Query) -> Any:
     """Rows of a table or frame, with the types that all of its rows say."""
-    at = import_module("pyarrow").array(positions, "uint64")
-    return _core._take(readable_for(part, query.columns), at)
+    return _core._take(readable_for(part, query.columns), _as_positions(positions))
 
 
-def _rows_at(part: Any, positions: Sequence[int], query: Query) -> Any:
+def _rows_alone(part: Any, positions: Sequence[int], query: Query) -> Any:
     """Rows of a table or frame, of which the others are not converted."""
     if not is_frame(part):
-        return _taken(part, positions, query)
+        return _rows_of_whole(part, positions, query)
     try:
         # Of arrays of Python's objects polars takes no rows; the epoch refuses those that it reads.
         if hasattr(part, "iloc"):
@@ -621,7 +615,7 @@ def _rows_at(part: Any, positions: Sequence[int], query: Query) -> Any:
         else:
             some = part.drop(objects_of(part))[positions, :]
     except NotImplementedError:  # of pandas's columns of views and runs
-        return _taken(part, positions, query)
+        return _rows_of_whole(part, positions, query)
     data = reader_of(readable_for(some, query.columns, named_in(query)))
     return import_module("pyarrow").table(data)
 
