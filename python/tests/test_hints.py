@@ -409,6 +409,52 @@ def test_rows_of_one_length_are_a_tensor_with_the_keyword_that_their_values_need
     features(column, **options)
 
 
+def test_parts_of_a_matrix_are_told_what_a_matrix_takes(tmp_path):
+    def read(parts, **options):
+        (batch,) = Loader(parts, batch_size=9, format="matrix", **options)
+        return batch.tolist()
+
+    parts = [pa.table({"x": [True]}), pa.table({"x": [2]})]
+    words = str(refusal(read, parts))
+    assert "Cast" not in words
+    assert 'dtype="float64" converts both' in words
+    assert read(parts, dtype="float64") == [[1], [2]]
+    wish = {"x": Cast("float64")}
+    ((_, labels),) = Loader(
+        [part.append_column("y", part["x"]) for part in parts],
+        batch_size=2,
+        columns=["y"],
+        label=wish,
+        format="matrix",
+        dtype="float64",
+    )
+    assert labels.tolist() == [1, 2]
+
+    lacking = [pa.table({"x": [1], "y": [2]}), pa.table({"x": [3]})]
+    with pytest.raises(KeyError) as refused:
+        read(lacking)
+    words = str(refused.value)
+    assert 'Categories(words, nulls=-1), with format="dict", or give each part the column' in words
+    (batch,) = Loader(lacking, batch_size=2, columns={"x": None, "y": Cast("float64", nulls="nan")})
+    assert list(batch) == ["x", "y"]
+    whole = [lacking[0], lacking[1].append_column("y", pa.nulls(1))]
+    assert read(whole, nulls=0) == [[1, 2], [3, 0]]
+
+    path = tmp_path / "texts.csv"
+    path.write_text("x\na\nb\n")
+    words = str(refusal(read, str(path), columns=["x"], dtype="float32"))
+    assert "AsArrow" not in words
+    assert words.endswith("Categories([...]) makes codes of texts")
+    assert read(str(path), columns={"x": Categories(["a", "b"])}, dtype="float32") == [[0], [1]]
+
+    coded = [pa.DictionaryArray.from_arrays([0], pa.array([[value]])) for value in ("a", "b")]
+    table = pa.table({"x": pa.chunked_array(coded)})
+    mix = Mix([(table, 1)])
+    words = str(refusal(read, mix, physical=True))
+    assert "AsArrow" not in words
+    assert "make one dictionary for all rows" in words
+
+
 def test_lists_of_different_lengths_have_a_way_out_of_a_matrix():
     lists = pa.array([[1], [2, 3]])
     assert 'format="dict"' in refusal(matrix, lists)

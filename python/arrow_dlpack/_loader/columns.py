@@ -378,7 +378,7 @@ def check_dtype(dtype: Any) -> None:
         name, own = next(iter(dtype.items()), ("x", "float32"))
         raise TypeError(
             f"dtype is one for all columns, got {dtype!r}: did you mean "
-            f'columns={{"{name}": Cast("{own}")}}?'
+            f'columns={{"{name}": Cast("{own}")}}? (a matrix has one dtype)'
         )
     if dtype is not None:
         _core._dtype_name(dtype)

@@ -807,12 +807,13 @@ def _check_csv(path: str, schema: Any, keys: Collection[str], query: Query) -> N
         is_padded = isinstance(query.wishes.get(field.name), (Dense, Pad))
         is_taken = is_padded or query.is_of_requests or field.name in keys
         if is_asked and is_read and not is_taken and types.is_string(field.type):
+            arrow = ", and AsArrow() hands them on" if query.takes_wish(field.name) else ""
             raise _core.UnsupportedError(
                 f'{path}: column "{field.name}" has texts in its first block, and so no numbers: '
                 "pyarrow.dataset.dataset(paths, format=pyarrow.dataset.CsvFileFormat("
                 'convert_options=pyarrow.csv.ConvertOptions(null_values=["?", "", "NA"]))) takes '
                 'some of them for nulls, decimal_point="," there reads such numbers, and '
-                "Categories([...]) makes codes of texts, and AsArrow() hands them on"
+                f"Categories([...]) makes codes of texts{arrow}"
             )
     is_meant = query.columns is not None and set(read) <= set(names)
     own = [name for name in names if name not in keys]

@@ -156,7 +156,7 @@ class LoaderOptions:
         if isinstance(self.nulls, Mapping):
             raise TypeError(
                 f"nulls is one for all columns, got {self.nulls!r}: nulls= of a column's own wish, "
-                'as columns={"x": Cast("float32", nulls=0)}, is of it alone'
+                'as columns={"x": Cast("float32", nulls=0)}, is of it alone (not in a matrix)'
             )
         _core._check_nulls(self.nulls)
         what = wanted(self.columns, self.label)
@@ -277,6 +277,7 @@ class LoaderOptions:
             features=what.columns,
             physical=self.physical,
             is_part=training is not None,
+            is_matrix=self.matrix,
             opened=None if training is None else [training],
         )
 

@@ -75,6 +75,8 @@ class Query:
     texts: Collection[str] = ()
     #: Whether only types are asked for, those of an encoder's requests.
     is_of_requests: bool = False
+    #: Whether the features are one tensor, which no wish of a column changes.
+    is_matrix: bool = False
 
     def dtype_of(self, name: str) -> Any:
         """The Arrow type that the column's numbers become, None if they stay what they are."""
@@ -94,6 +96,10 @@ class Query:
     def fills(self, name: str) -> bool:
         """Whether the column's own wish says what becomes of nulls, and so of a part without it."""
         return fills_nulls(self.wishes.get(name))
+
+    def takes_wish(self, name: str) -> bool:
+        """Whether the column may have a dtype or nulls of its own, or be Arrow data."""
+        return not self.is_matrix or name in self.labels
 
     def may_lack(self, name: str) -> bool:
         """Whether this part may be without the column, since others may have it."""
@@ -510,6 +516,8 @@ def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
             told = f'{type(wish).__name__}({own}dtype="float64")'
         if name in query.labels:
             ways.append(f'label={{"{name}": {told}}} converts both')
+        elif not query.takes_wish(name):
+            ways.append('dtype="float64" converts both')
         else:
             ways.append(f'columns={{"{name}": {told}}} or dtype="float64" converts both')
     by_type = retyped(name, one, other, way)
@@ -606,8 +614,8 @@ def _missing(name: str, has: tuple[str, Any], lacks: Part, query: Query) -> str:
     if fills := _fills(has[1].type, query.wishes.get(name)):
         argument = "label" if name in query.labels else "columns"
         fills[0] = f'{argument}={{"{name}": {fills[0]}}}'
-        ways.append(f"its own wish says what stands for it, as {' or '.join(fills)}")
-    # A matrix has no wishes of columns.
+        form = "" if query.takes_wish(name) else ', with format="dict"'
+        ways.append(f"its own wish says what stands for it, as {' or '.join(fills)}{form}")
     ways.append("give each part the column, of nulls where there are no values")
     return f'column "{name}" is in {has[0]} and not in {lacks.name}{near_by}: {", or ".join(ways)}'
 
@@ -954,10 +962,11 @@ def check_codes(rows: Any, query: Query) -> None:
             chunks = [chunk.values for chunk in chunks]
         words = [chunk.dictionary for chunk in chunks]
         if any(not _is_one_array(words[0], one) for one in words):
+            arrow = "hand it on as Arrow data with AsArrow(), or "
             raise BufferError(
                 f'column "{own.name}" has different dictionaries of {kind.value_type}, which are '
-                "not compared: hand it on as Arrow data with AsArrow(), or make one dictionary for "
-                "all rows"
+                f"not compared: {arrow if query.takes_wish(own.name) else ''}make one dictionary "
+                "for all rows"
             )
 
 
