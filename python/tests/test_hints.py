@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Set
 from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
@@ -1373,6 +1374,30 @@ def test_arrays_of_which_numpy_makes_no_tensor_name_their_conversion():
     way = "x.copy() is a tensor of its elements, side by side"
     assert noted(record_batch, {"b": packed["b"]}) == noted(asdlpack, packed["b"]) == [way]
     assert pa.array(from_dlpack(packed["b"].copy())).to_pylist() == [0.5, 1.5]
+
+
+@pytest.mark.parametrize("make", [np.array, pd.Series, pd.Index, pl.Series, dict.fromkeys])
+@pytest.mark.parametrize("are_texts", [True, False])
+def test_arrays_and_series_of_paths_are_lists_of_them(make, are_texts, tmp_path):
+    paths = [tmp_path / f"{at}.parquet" for at in range(2)]
+    for at, path in enumerate(paths):
+        pq.write_table(pa.table({"x": [at]}), path)
+    x = make(list(map(str, paths)) if are_texts else paths)
+    x = x.keys() if isinstance(x, dict) else x
+    way = "sorted(x)" if isinstance(x, Set) else "list(x)"
+    for read in (Loader, lambda x: Loader(Mix([(x, 1)]))):
+        assert refusal(read, x).endswith(f": {way} is a list of paths")
+    made = {"sorted(x)": sorted, "list(x)": list}[way](x)
+    assert [batch["x"].tolist() for batch in Loader(made, batch_size=2)] == [[0, 1]]
+
+
+def test_a_series_that_has_no_paths_is_a_column():
+    for x in (pd.Series([1.5, 2]), pd.Series([], dtype=object), np.zeros((2, 2)), np.array(1.5)):
+        with pytest.raises(TypeError) as refused:
+            Loader(x)
+        assert "paths" not in str(refused.value)
+    (batch,) = Loader(pd.Series([1.5, 2]), format="matrix")
+    assert batch.tolist() == [1.5, 2]
 
 
 def test_keys_of_jax_are_told_as_what_they_are():

@@ -7,7 +7,7 @@ imported where it is needed, so that sources with ``__arrow_c_stream__`` do with
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial, reduce
 from importlib import import_module
@@ -474,7 +474,8 @@ def source_of_one(data: Any) -> Source:
 def check(data: Any, who: str) -> None:
     """Refuses what is no source, before anyone reads it."""
     is_class = isinstance(data, type)
-    if _is_source(data) != is_class:
+    # A series of texts is Arrow data, and no table.
+    if _is_source(data) != is_class and _way_to_paths(data) is None:
         if is_hugging_face(data):
             _check_hugging_face(data)
         return
@@ -513,9 +514,9 @@ def _way_out(data: Any) -> str:
             return f": pass one of these paths, as {one}" + each * all(
                 map(_is_told_path, data.values())
             )
-    are_paths = isinstance(data, (set, frozenset)) and is_path(list(data))
+    to_paths = _way_to_paths(data)
     ways = [
-        (are_paths, "sorted(x) is a list of paths"),
+        (to_paths is not None, f"{to_paths} is a list of paths"),
         (isinstance(data, os.PathLike), _OF_BYTES),
         (isinstance(data, deque) and all(map(_is_arrow, data)), "list(x) is a list of tables"),
         (bool(of_arrow), of_arrow),
@@ -528,6 +529,20 @@ def _way_out(data: Any) -> str:
     ]
     found = next((way for is_it, way in ways if is_it), "")
     return f": {found}" if found else ""
+
+
+#: Arrays and series, which a list of paths may be taken for.
+_ARRAYS = ("numpy", "ndarray"), ("pandas", "Series"), ("pandas", "Index"), ("polars", "Series")
+
+
+def _way_to_paths(data: Any) -> str | None:
+    """What makes a list of a set, an array or a series of paths; None of other data."""
+    if isinstance(data, Set):
+        return "sorted(x)" if data and is_path(list(data)) else None
+    are_values = isinstance(data, tuple(class_of(*one) for one in _ARRAYS))
+    if not are_values or getattr(data, "ndim", 1) != 1:
+        return None
+    return "list(x)" if _is_told_path(next(iter(data), None)) else None
 
 
 def _way_out_of_list(data: Sequence[Any], of_arrow: str) -> str:
