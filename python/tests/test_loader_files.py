@@ -1479,6 +1479,47 @@ def test_csv_that_does_not_parse_names_what_reads_it(tmp_path):
         assert next(iter(Loader(table)))["x"].tolist() == [1.5]
 
 
+@pytest.mark.parametrize("row", ["3", "3,4,5"])
+@pytest.mark.parametrize("rows", [1, 200000], ids=["first block", "later"])
+def test_rows_of_csv_of_another_width_are_left_out_by_what_is_named(row, rows, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,y\n" + "1,2\n" * rows + f"{row}\n5,6\n")
+    with pytest.raises(ValueError, match="Expected 2 columns, got [13]") as raised:
+        list(Loader(path, batch_size=rows + 2))
+    words = "; ".join([str(raised.value), *getattr(raised.value, "__notes__", [])])
+    made = re.search(r"; (pyarrow\.dataset\.dataset\(paths, .*\)) leaves such rows out", words)[1]
+    dataset = eval(made, {"pyarrow": pa, "paths": [str(path)]})
+    (batch,) = Loader(dataset, batch_size=rows + 2)
+    assert batch["x"].tolist() == [1] * rows + [5]
+
+
+def test_dates_of_csv_in_another_format_are_read_by_what_is_named(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("t\n31/12/2020\n01/02/2021\n")
+    days = [datetime.datetime(2020, 12, 31), datetime.datetime(2021, 2, 1)]
+    refused = pytest.raises(TypeError, match='timestamp_parsers=\\["%d/%m/%Y"\\] there such dates')
+    options = {"columns": ["t"], "dtype": "float64", "physical": True, "batch_size": 300000}
+    with refused:
+        list(Loader(path, **options))
+    form = ds.CsvFileFormat(convert_options=pa.csv.ConvertOptions(timestamp_parsers=["%d/%m/%Y"]))
+    (batch,) = Loader(ds.dataset(path, format=form), **options)
+    epoch = datetime.datetime(1970, 1, 1)
+    assert batch["t"].tolist() == [(day - epoch).total_seconds() for day in days]
+
+    path.write_text("t\n" + "2020-12-31\n" * 200000 + "01/02/2021\n")
+    words = 'pyarrow.timestamp("s") there with timestamp_parsers=[pyarrow.csv.ISO8601, "%d/%m/%Y"]'
+    with pytest.raises(ValueError, match=re.escape(words)):
+        list(Loader(path, **options))
+    parsers = [pa.csv.ISO8601, "%d/%m/%Y"]
+    convert = pa.csv.ConvertOptions(
+        column_types={"t": pa.timestamp("s")}, timestamp_parsers=parsers
+    )
+    (batch,) = Loader(ds.dataset(path, format=ds.CsvFileFormat(convert_options=convert)), **options)
+    assert [batch["t"].tolist()[at] for at in (0, -1)] == [
+        (day - epoch).total_seconds() for day in days
+    ]
+
+
 def test_fragments_of_a_file_that_was_replaced_name_a_new_dataset(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"x": range(1000)}), path, row_group_size=100)

@@ -812,7 +812,8 @@ def _check_csv(path: str, schema: Any, keys: Collection[str], query: Query) -> N
                 f'{path}: column "{field.name}" has texts in its first block, and so no numbers: '
                 "pyarrow.dataset.dataset(paths, format=pyarrow.dataset.CsvFileFormat("
                 'convert_options=pyarrow.csv.ConvertOptions(null_values=["?", "", "NA"]))) takes '
-                'some of them for nulls, decimal_point="," there reads such numbers, and '
+                'some of them for nulls, decimal_point="," there reads such numbers, '
+                'timestamp_parsers=["%d/%m/%Y"] there such dates, as timestamps, and '
                 f"Categories([...]) makes codes of texts{arrow}"
             )
     is_meant = query.columns is not None and set(read) <= set(names)
@@ -933,6 +934,18 @@ def _is_never_cast(one: Any, other: Any) -> bool:
     return has_coded_views(one) or any(tells(other) for tells in no_casts)
 
 
+def _way_of_width(text: str) -> str:
+    """The end of an error of CSV where a row has fewer or more columns than the first one; where
+    that has one column, commas are not between columns.
+    """
+    if re.search(r"CSV parse error: .*Expected (?!1 )\d+ columns, got", text) is None:
+        return ""
+    return (
+        "; pyarrow.dataset.dataset(paths, format=pyarrow.dataset.CsvFileFormat(parse_options="
+        'pyarrow.csv.ParseOptions(invalid_row_handler=lambda row: "skip"))) leaves such rows out'
+    )
+
+
 def _kind_of(error: Exception) -> str:
     """What an error of pyarrow's says but for the value, which may be that of another batch."""
     return re.sub(r"'.*'|-?\d\S*", "", str(error), flags=re.DOTALL)
@@ -965,6 +978,11 @@ def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> E
         wide = '"float64" there numbers with fractions'
         if "timestamp[s]" in text:
             wide = 'pyarrow.timestamp("ns") there times with fractions of seconds'
+        elif "date32" in text:
+            wide = (
+                'pyarrow.timestamp("s") there with timestamp_parsers=[pyarrow.csv.ISO8601, '
+                '"%d/%m/%Y"] dates of both formats'
+            )
         way = (
             "a file's first block decides its types: pyarrow.dataset.dataset(paths, format="
             "pyarrow.dataset.CsvFileFormat(convert_options=pyarrow.csv.ConvertOptions("
@@ -974,6 +992,7 @@ def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> E
         if "invalid UTF8" in text:
             way = _other_encoding(fragment.path)
         text = text.replace(number[0], f'column "{name}": Row #{number[2]}') + f"; {way}"
+    text += _way_of_width(text)
     # pyarrow counts rows: texts may have ends of lines.
     text = re.sub(r"Row #(\d+)", r"row \1 (the header counts, empty lines do not)", text, count=1)
     text = f"{fragment.path}: {text}"
@@ -1051,7 +1070,7 @@ def _read_footer(fragment: Any) -> None:
             error.add_note(
                 f"pyarrow.csv.read_csv({fragment.path!r}, read_options=..., parse_options=..., "
                 "convert_options=...) makes a table of it: ReadOptions has encoding=, ParseOptions "
-                "delimiter=, ConvertOptions decimal_point="
+                f"delimiter=, ConvertOptions decimal_point={_way_of_width(str(error))}"
             )
         if is_told(fragment.path):
             raise
