@@ -617,10 +617,37 @@ def test_a_wrong_type_is_named_as_python_names_it(wrong):
 
 def test_intervals_are_a_matrix_of_their_numbers():
     intervals = pa.array([(1, 2, 3), (4, 5, 6)], pa.month_day_nano_interval())
+    way = "pyarrow.array(x.to_pylist(), pyarrow.list_(pyarrow.int64(), 3))"
     for call in (to_tensor, features, lambda x: np.from_dlpack(Array(x))):
-        assert "numpy.array(x.to_pylist())" in refusal(call, intervals)
-    numbers = record_batch(np.array(intervals.to_pylist()), names=["months", "days", "nanoseconds"])
-    assert to_tensor(numbers).tolist() == [[1, 2, 3], [4, 5, 6]]
+        assert way in refusal(call, intervals)
+    assert to_tensor(eval(way, {"pyarrow": pa, "x": intervals})).tolist() == [[1, 2, 3], [4, 5, 6]]
+    with_null = pa.chunked_array([intervals, pa.nulls(1, intervals.type)])
+    assert way in refusal(to_tensor, with_null, nulls=0)
+    numbers = eval(way, {"pyarrow": pa, "x": with_null})
+    assert to_tensor(numbers, nulls=0).tolist() == [[1, 2, 3], [4, 5, 6], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_texts_that_are_numbers_are_cast_before_they_get_a_dtype(kind):
+    table = pa.table({"x": pa.array(["1", "2.5"], kind), "y": [1, 2]})
+    wish = {"x": Cast("float32")}
+    calls = {
+        "wish": {"columns": wish},
+        "dtype": {"columns": ["x"], "dtype": "float32"},
+        "matrix": {"columns": ["x"], "dtype": "float32", "format": "matrix"},
+        "label": {"columns": ["y"], "label": wish},
+    }
+    for name, options in calls.items():
+        words = refusal(Loader, table, batch_size=2, **options)
+        assert ("columns=" in words) == (name != "label")
+        made = eval(
+            re.search(r"table\.set_column.*\)\)", words)[0], {"pyarrow": pa, "table": table}
+        )
+        (batch,) = Loader(made, batch_size=2, **options)
+        found = batch[1] if name == "label" else batch if name == "matrix" else batch["x"]
+        assert (found.dtype, np.asarray(found).ravel().tolist()) == ("float32", [1, 2.5])
+    words = refusal(Loader, table, label="x", dtype="float32", batch_size=2)
+    assert "set_column" not in words
 
 
 def test_dictionaries_of_structs_are_decoded_because_nothing_unifies_them():

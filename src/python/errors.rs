@@ -326,7 +326,10 @@ impl Asked<'_> {
             Hint::Lists => {
                 "its rows may differ in length: use ragged, or cast it to a fixed-size list if they do not"
             }
-            Hint::Interval => "split it into numbers first, in pyarrow numpy.array(x.to_pylist())",
+            // NumPy makes no array of tuples and None.
+            Hint::Interval => {
+                "split it into numbers first, which pyarrow.array(x.to_pylist(), pyarrow.list_(pyarrow.int64(), 3)) has"
+            }
             Hint::Fields => "flatten it first, as pyarrow's table.flatten() and polars' unnest do",
             Hint::Decimal | Hint::DecimalAsFloats => return of_decimals(hint, to),
             Hint::Runs => return decoded(column),
@@ -699,6 +702,8 @@ pub(super) struct Wishes {
     labels: Vec<String>,
     own: Vec<(String, ColumnOptions)>,
     matrix: bool,
+    /// Whether all features are to have one dtype.
+    has_dtype: bool,
     /// Of a request the columns, whose rows are those that its sender knows.
     request: Vec<(String, ArrayRef)>,
 }
@@ -721,9 +726,10 @@ fn first_null(values: &ArrayRef) -> Option<usize> {
 
 impl Wishes {
     pub(super) fn of(options: &BatchOptions) -> Self {
-        let BatchOptions { labels, column_options, matrix, .. } = options;
+        let BatchOptions { labels, column_options, matrix, export, .. } = options;
         let (labels, own) = (labels.clone(), column_options.clone());
-        Self { labels, own, matrix: *matrix, request: Vec::new() }
+        let has_dtype = export.dtype.is_some();
+        Self { labels, own, matrix: *matrix, has_dtype, request: Vec::new() }
     }
 
     /// The same of a request, whose rows errors name.
@@ -773,7 +779,20 @@ impl Wishes {
             _ if own.dtype.is_some() => Some("name another dtype in Cast, which does"),
             _ => None,
         };
+        let is_number = own.dtype.is_some() || (self.has_dtype && role != Role::Label);
         let words = match (hint, role) {
+            (Hint::Texts, _) if is_number && column.is_some() => {
+                let name = column.unwrap_or_default();
+                let or_left_out = match role {
+                    Role::Label => "",
+                    _ => ", or leave it out with columns=",
+                };
+                return Some(format!(
+                    "make codes of it with Categories([...]){or_left_out}, or, if its texts are numbers, make these of them \
+                     by table.set_column(table.column_names.index({name:?}), {name:?}, pyarrow.compute.cast(table[{name:?}], \
+                     \"float64\"))"
+                ));
+            }
             (Hint::Texts | Hint::Binaries, Role::Label) => {
                 "make codes of it with Categories([...])"
             }
