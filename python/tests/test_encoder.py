@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -2156,3 +2157,29 @@ def test_a_column_that_is_no_struct_is_no_struct_without_the_field():
         assert encoder(lacking)["m.a"].tolist() == [-1]
     for none in [np.nan, None], pd.array([None] * 2, "Int64"), [pd.NaT] * 2:
         assert encoder(pd.DataFrame({"m": none}))["m.a"].tolist() == [-1, -1]
+
+
+def test_an_encoder_has_the_types_that_the_next_epoch_has(tmp_path):
+    """Of a file that another one has replaced, and of frames that were changed in place."""
+    files = [tmp_path / f"x.{end}" for end in ("parquet", "arrow", "csv")]
+
+    def write(numbers):
+        table = pa.table({"x": numbers})
+        for file in files:
+            file.unlink(missing_ok=True)
+        pq.write_table(table, files[0])
+        with pa.ipc.new_file(files[1], table.schema) as writer:
+            writer.write(table)
+        pa.csv.write_csv(table, files[2])
+
+    write([1, 2])
+    frame, listed = pd.DataFrame({"x": [1, 2]}), pd.DataFrame({"x": [1, 2]})
+    loaders = [Loader(source) for source in [*files, frame, [listed], Mix([(frame, 1)])]]
+    for loader in loaders:
+        (batch,) = loader
+        assert (loader.encoder()([{"x": 3}])["x"].dtype, batch["x"].dtype) == ("int64", "int64")
+    write([0.5, 1.5, 2.5])
+    frame["x"] = listed["x"] = [0.5, 1.5]
+    for loader in loaders:
+        assert loader.encoder()([{"x": 3}])["x"].dtype == "float64"
+        assert {batch["x"].dtype for batch in loader} == {"float64"}

@@ -374,6 +374,7 @@ class Loader(Loop, Generic[Batch_co]):
         source = self._opened(Share())
         if source is None:
             raise ValueError("the source has no rows now, and so no types")
+        source.refresh()  # a file may have been replaced, or a frame changed, since an epoch
         return trained(source, options)
 
     def state_dict(self) -> dict[str, Any]:
