@@ -7,6 +7,8 @@ import pytest
 import torch
 from arrow_dlpack import (
     Array,
+    Categories,
+    Loader,
     Tensor,
     explain,
     from_dlpack,
@@ -79,6 +81,11 @@ def test_a_dtype_is_whatever_has_its_name(dtype):
         # Their items are numbers.
         ({"nulls": np.datetime64(0, "ns")}, TypeError, "nulls must be"),
         ({"nulls": np.timedelta64(3)}, TypeError, "nulls must be"),
+        ({"nulls": [1, 2]}, TypeError, r"nulls must be .*, got \[1, 2\]: it is one value"),
+        ({"nulls": np.array([1, 2])}, TypeError, r"got array\(\[1, 2\]\): it is one value"),
+        ({"nulls": torch.zeros(2)}, TypeError, "nulls must be .*: it is one value"),
+        ({"nulls": {"x": 0}}, TypeError, "nulls must be .*: it is one value"),
+        ({"pad": np.array([1, 2])}, TypeError, "pad must be .*: it is one value"),
         ({"order": "K"}, ValueError, 'order must be .* got "K"'),
         ({"order": 1}, TypeError, "order must be"),
     ],

@@ -7,7 +7,7 @@ use std::str;
 
 use arrow_schema::{DataType, FieldRef};
 use pyo3::conversion::FromPyObjectOwned;
-use pyo3::exceptions::{PyKeyError, PyMemoryError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyKeyError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -80,13 +80,19 @@ fn scalar(object: &Bound<'_, PyAny>, must: &str) -> PyResult<Number> {
         return Ok(Number::Float(object.extract()?));
     }
     // NumPy's scalars are their own types; this is what they are in Python.
-    match object.getattr_opt(intern!(object.py(), "item"))?.map(|item| item.call0()).transpose()? {
-        Some(value)
+    let py = object.py();
+    match object.getattr_opt(intern!(py, "item"))?.map(|item| item.call0()) {
+        Some(Ok(value))
             if value.is_instance_of::<PyBool>()
                 || value.is_instance_of::<PyInt>()
                 || value.is_instance_of::<PyFloat>() =>
         {
             scalar(&value, must)
+        }
+        Some(Err(error)) if !error.is_instance_of::<PyException>(py) => Err(error),
+        // An array of several says in words of its own that it has no item.
+        _ if object.hasattr(intern!(py, "__len__"))? && !object.is_instance_of::<PyString>() => {
+            Err(PyTypeError::new_err(format!("{must}, got {}: it is one value", described(object))))
         }
         _ => Err(wrong(object, must)),
     }

@@ -395,7 +395,10 @@ def integer(name: str, value: Any, least: int, meaning: str = "", end: int | Non
     wrong = f"{name} must be an integer of at least {least}, got {value!r}{meaning}"
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(wrong)
-    number = operator.index(value)
+    try:
+        number = operator.index(value)
+    except TypeError as error:  # of an array of several
+        raise TypeError(wrong) from error
     if number < least:
         raise ValueError(wrong)
     if end is not None and number >= end:
