@@ -95,6 +95,29 @@ def test_other_values_of_keywords_are_refused_by_name(keywords, error, words):
         to_tensor(TABLE, **keywords)
 
 
+def test_a_code_of_nulls_is_one_integer():
+    for nulls in [1, 2], np.array([1, 2]):
+        with pytest.raises(TypeError, match="nulls must be an integer of at least"):
+            Categories(["a"], nulls=nulls)
+    (batch,) = Loader(pa.table({"x": ["a", None]}), columns={"x": Categories(["a"], nulls=-1)})
+    assert batch["x"].tolist() == [0, -1]
+
+
+NARROW = ["float8_e4m3fn", "float6_e2m3fn", "float4_e2m1fn", "float8_e8m0fnu", "int4", "complex64"]
+
+
+def test_dtypes_that_numbers_become_are_those_that_the_changelog_names():
+    numbers = pa.array([1.0, 2.0])
+    signed = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+    for dtype in [*signed, "float16", "float32", "float64", "bfloat16"]:
+        assert to_tensor(numbers, dtype=dtype).dtype == dtype
+    for dtype in NARROW:
+        with pytest.raises(ValueError, match=f"float64 cannot become {dtype}: "):
+            to_tensor(numbers, dtype=dtype)
+    rounded = torch.from_dlpack(to_tensor(numbers, dtype="float32", copy=True))
+    assert rounded.to(torch.float8_e5m2).float().tolist() == [1, 2]
+
+
 def test_what_is_the_default_can_be_said():
     assert explain(TABLE, nulls="error", order="C") == explain(TABLE)
 

@@ -7,7 +7,9 @@ import sys
 import threading
 import time
 
+import duckdb
 import numpy as np
+import polars
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -74,6 +76,21 @@ def test_of_a_reader_of_pyarrow_an_exception_keeps_its_type_and_message_as_words
     assert pickle.loads(pickle.dumps(raised.value)).args == raised.value.args
     assert str(raised.value) == "the Arrow stream failed: KeyError: 'k'"
     assert "in failing" in raised.value.__notes__[0]
+
+
+def test_what_is_read_without_a_stream_raises_an_error_of_its_own(tmp_path):
+    """As the page of errors has it."""
+    lazy = polars.LazyFrame({"x": ["a"]}).select(polars.col("x").cast(polars.Int64))
+    with pytest.raises(polars.exceptions.InvalidOperationError, match="conversion from `str`"):
+        list(Loader(lazy))
+    (tmp_path / "x.csv").write_text("x\n" + "1\n" * 800000 + "a\n")
+    with pytest.raises(ValueError, match="x.csv: ") as raised:
+        list(Loader(tmp_path / "x.csv", batch_size=1000))
+    assert not isinstance(raised.value, StreamError)
+    late = "case when i = 3000000 then 'a' else '1' end"
+    query = duckdb.sql(f"select cast({late} as int) x from range(4000000) t(i)")
+    with pytest.raises(StreamError, match="Could not convert string 'a' to INT32"):
+        list(Loader(query))
 
 
 JAVA = """An error occurred while calling o45.getResult.
