@@ -132,6 +132,17 @@ def test_offsets_beyond_what_the_type_holds_are_named_as_they_are():
         from_ragged(values, np.array([0, 2**40]), type=narrow)
 
 
+def test_offsets_of_64_bits_are_those_of_large_texts():
+    texts, offsets = np.frombuffer(b"abc", "uint8"), np.array([0, 2**31])
+    with pytest.raises(
+        BufferError, match=r"int32: .* LargeUtf8 of texts \(in pyarrow large_string\)"
+    ):
+        from_ragged(texts, offsets, type=pa.string())
+    offsets = np.array([0, 1, 3])
+    made = pa.array(from_ragged(texts, offsets, type=pa.large_string()))
+    assert made.equals(pa.array(["a", "bc"], pa.large_string()))
+
+
 def test_tensors_whose_elements_share_bytes_are_no_rows():
     rows = [Producer([1, 2], ctypes.c_int8, code=INT, bits=4) for _ in range(2)]
     with pytest.raises(BufferError, match="packed elements of under 8 bits"):

@@ -86,7 +86,7 @@ pub enum OffsetsProblem {
     /// An offset does not fit the array's offset type. Offsets are never truncated.
     #[error(
         "offset {index} is {offset}, more than the largest {}",
-        if *is_large { "int64" } else { "int32: ask for a large type, such as LargeList" }
+        if *is_large { "int64" } else { "int32: ask for a large type, LargeList of lists or LargeUtf8 of texts (in pyarrow large_string)" }
     )]
     TooLarge {
         /// Index of the offset.
