@@ -12,9 +12,11 @@ import pytest
 import torch
 from arrow_dlpack import (
     Array,
+    Loader,
     MaskedRagged,
     Ragged,
     explain,
+    from_ragged,
     ragged,
     to_tensor,
 )
@@ -227,6 +229,18 @@ def test_offsets_that_do_not_fit_are_an_error_and_never_another_number():
     for wrong in ("int16", "uint32", "float64"):
         with pytest.raises((ValueError, BufferError), match="int32 or int64"):
             ragged(array, offset_type=wrong)
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.timestamp("ms")), pa.large_list(pa.int8())])
+def test_values_know_the_column_that_they_were_made_of(kind):
+    column = pa.array([[1, 2], [], [3]], pa.large_list(pa.int64())).cast(kind)
+    values, offsets = ragged(column, physical=True)
+    padded = to_tensor(column, pad=0, physical=True)
+    (batch,) = Loader(pa.table({"x": column}), physical=True)
+    for made in values, padded.values, batch["x"].values:
+        assert pa.field(made.field).type == kind
+    assert (offsets.field, padded.lengths.field) == (None, None)
+    assert pa.array(from_ragged(values, offsets, type=values.field)).equals(column)
 
 
 @settings(max_examples=20)

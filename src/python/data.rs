@@ -137,6 +137,14 @@ impl Data {
         }
     }
 
+    /// That of a column.
+    pub(super) fn field(&self) -> Option<&FieldRef> {
+        match &self.shape {
+            Shape::Column(_, field) => Some(field),
+            Shape::Table(..) => None,
+        }
+    }
+
     /// A `Tensor`, or with a mask a pair of them.
     pub(super) fn to_tensor<'py>(
         &self,
@@ -145,11 +153,7 @@ impl Data {
         asked: Asked<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
         check_copies(&self.before, options)?;
-        let field = match &self.shape {
-            Shape::Column(_, field) => Some(field),
-            Shape::Table(..) => None,
-        };
-        tensor(py, self.source(), field, options, asked)
+        tensor(py, self.source(), self.field(), options, asked)
     }
 
     /// The tensor that `to_tensor` makes with default options.

@@ -143,9 +143,10 @@ pub(super) fn to_tensor<'py>(
     taker.take(match args::padding(pad, max_length)? {
         None => data::to_tensor(obj, columns, &options)?,
         Some(pad) => {
-            let prepared = Data::read(obj, columns)?.padded(obj, &options, &pad)?;
+            let data = Data::read(obj, columns)?;
+            let prepared = data.padded(obj, &options, &pad)?;
             let nbytes = prepared.plan().bytes_copied();
-            named_tuples::padded(py, unlocked(py, nbytes, || prepared.run())?, None)?
+            named_tuples::padded(py, unlocked(py, nbytes, || prepared.run())?, data.field())?
         }
     })
 }
@@ -222,9 +223,10 @@ pub(super) fn ragged<'py>(
     let (taker, copy) = Taker::new(py, framework, writable, copy)?;
     let options = args::export_options(copy, nulls, dtype, OrderArg::default(), physical);
     let offset_type = offset_type.map(|dtype| dtype.0);
-    let prepared = Data::read(obj, None)?.ragged(obj, &options, offset_type)?;
+    let data = Data::read(obj, None)?;
+    let prepared = data.ragged(obj, &options, offset_type)?;
     let nbytes = prepared.plan().bytes_copied();
-    taker.take(named_tuples::ragged(py, unlocked(py, nbytes, || prepared.run())?, None)?)
+    taker.take(named_tuples::ragged(py, unlocked(py, nbytes, || prepared.run())?, data.field())?)
 }
 
 /// Makes a framework's tensors of ours, or leaves them as they are.
