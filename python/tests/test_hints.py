@@ -41,6 +41,8 @@ from arrow_dlpack import (
     to_tensor_dict,
 )
 
+import datafusion
+
 DECIMALS = pa.array([decimal.Decimal("1.5")])
 NARROW = DECIMALS.cast(pa.decimal64(10, 1))
 CODES = pa.array([7]).dictionary_encode()
@@ -1425,6 +1427,22 @@ def test_a_series_that_has_no_paths_is_a_column():
         assert "paths" not in str(refused.value)
     (batch,) = Loader(pd.Series([1.5, 2]), format="matrix")
     assert batch.tolist() == [1.5, 2]
+
+
+def test_streams_of_datafusion_name_what_makes_batches_of_them():
+    frame = datafusion.SessionContext().from_pydict({"x": [1, 2, 3]})
+    way = "(batch.to_pyarrow() for batch in x)"
+    words = refusal(to_tensor, frame.execute_stream())
+    assert f": {way} makes batches of it" in words
+    made = re.search(r"pyarrow\.Table\.from_batches\(.*\]\)", words)[0]
+    table = eval(made, {"pyarrow": pa, "x": frame.execute_stream()})
+    assert to_tensor(table).tolist() == [[1], [2], [3]]
+    (batch,) = Loader(eval(way, {"x": frame.execute_stream()}))
+    assert batch["x"].tolist() == [1, 2, 3]
+    batch = next(iter(frame.execute_stream()))
+    for read in (lambda x: to_tensor(next(x)), lambda x: list(Loader(x))):
+        assert "x.to_pyarrow() is one of pyarrow's" in refusal(read, frame.execute_stream())
+    assert to_tensor(batch.to_pyarrow()).tolist() == [[1], [2], [3]]
 
 
 def test_keys_of_jax_are_told_as_what_they_are():

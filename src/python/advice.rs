@@ -952,6 +952,12 @@ const LIBRARIES: &[(&[&str], &str)] = &[
     ),
     (&["sp_values", "to_dense"], "pyarrow.array(x.to_dense()) makes an array of all its values"),
     (&["to_table"], "x.to_table() reads it, and iter_batches takes it as it is"),
+    // DataFusion's, whose batches have a protocol that fails.
+    (
+        &["__next__", "rbs"],
+        "(batch.to_pyarrow() for batch in x) makes batches of it, for iter_batches, and \
+         pyarrow.Table.from_batches([batch.to_pyarrow() for batch in x]) a table",
+    ),
     (
         &["schema_arrow", "read"],
         "x.read() makes a table of it, and x.iter_batches() goes through it",

@@ -82,6 +82,16 @@ pub(super) fn receive<'py>(
                     None => Err(error),
                 }
             }
+            // Batches of DataFusion's streams have the method, and what it calls has none.
+            Err(error)
+                if error.is_instance_of::<PyAttributeError>(py)
+                    && object.hasattr(intern!(py, "to_pyarrow"))? =>
+            {
+                let told = format!("{}: x.to_pyarrow() is one of pyarrow's", error.value(py));
+                let told = PyTypeError::new_err(told);
+                told.set_cause(py, Some(error));
+                Err(told)
+            }
             Err(error) => Err(error),
         };
     }
