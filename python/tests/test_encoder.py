@@ -1,5 +1,6 @@
 """An `Encoder` makes of rows what a batch of a `Loader` is, of one row as of all of them."""
 
+import _pydecimal
 import array
 import dataclasses
 import datetime as dt
@@ -2183,3 +2184,40 @@ def test_an_encoder_has_the_types_that_the_next_epoch_has(tmp_path):
     for loader in loaders:
         assert loader.encoder()([{"x": 3}])["x"].dtype == "float64"
         assert {batch["x"].dtype for batch in loader} == {"float64"}
+
+
+def test_rows_that_are_classes_or_the_dict_of_a_frame_say_what_rows_are():
+    @dataclasses.dataclass
+    class Row:
+        x: float = 1.5
+
+    encoder = Loader(pa.table({"x": [0.5]})).encoder()
+    for wrong in Row, type("Plain", (), {}), dict:
+        with pytest.raises(TypeError, match="which is a class: pass an object of it") as refused:
+            encoder([wrong])
+        assert "asdict" not in str(refused.value)
+    with pytest.raises(TypeError, match=r"dataclasses\.asdict\(x\) is one"):
+        encoder([Row()])
+    assert encoder([dataclasses.asdict(Row())])["x"].tolist() == [1.5]
+    frame = pd.DataFrame({"x": [1.5, 2.5]})
+    with pytest.raises(TypeError, match=r'frame\.to_dict\("records"\)$'):
+        encoder(frame.to_dict())
+    assert encoder(frame.to_dict("records"))["x"].tolist() == [1.5, 2.5]
+
+
+def test_decimals_of_the_module_in_python_are_those_of_the_one_in_c_first():
+    slow = _pydecimal.Decimal("1.5")
+    floats = Loader(pa.table({"x": [0.5]})).encoder()
+    with pytest.raises(TypeError, match=r": float\(x\) is one$"):
+        floats([{"x": slow}])
+    assert floats([{"x": float(slow)}])["x"].tolist() == [1.5]
+    column = pa.table({"x": [Decimal("10.5")]})
+    decimals = Loader(column, columns={"x": Cast("float64")}).encoder()
+    with pytest.raises(
+        TypeError, match=r"it is no decimal\.Decimal, and decimal\.Decimal\(str\(x\)\)"
+    ):
+        decimals([{"x": slow}])
+    assert decimals([{"x": Decimal(str(slow))}])["x"].tolist() == [1.5]
+    with pytest.raises(TypeError, match=r'pyarrow\.array\(numpy\.asarray\(x, "float64"\)\)'):
+        to_tensor([slow])
+    assert to_tensor(pa.array(np.asarray([slow], "float64"))).tolist() == [1.5]

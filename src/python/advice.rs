@@ -474,6 +474,16 @@ fn are_unknown(items: &[Bound<'_, PyAny>]) -> PyResult<bool> {
     Ok(pyarrow.call_method("array", (items,), Some(&options)).is_err())
 }
 
+/// Whether it is a decimal, of Python's module of it in C or in Python.
+pub(super) fn is_of_decimals(item: &Bound<'_, PyAny>) -> bool {
+    ["as_integer_ratio", "quantize"].iter().all(|name| item.hasattr(*name).unwrap_or(false))
+}
+
+/// Whether it is of the class that pyarrow knows, and no `_pydecimal.Decimal`.
+fn is_known_decimal(item: &Bound<'_, PyAny>) -> PyResult<bool> {
+    item.is_instance(&item.py().import("decimal")?.getattr("Decimal")?)
+}
+
 /// What a value of Python's is: a type of numbers, one of pyarrow's nested types, or its class.
 fn kind_of(item: &Bound<'_, PyAny>) -> PyResult<&'static str> {
     Ok(if item.is_instance_of::<PyString>() || item.is_instance_of::<PyBytes>() {
@@ -490,7 +500,7 @@ fn kind_of(item: &Bound<'_, PyAny>) -> PyResult<&'static str> {
         "int"
     } else if is_number(item)? {
         "float"
-    } else if item.hasattr("as_integer_ratio")? && item.hasattr("quantize")? {
+    } else if is_of_decimals(item) && is_known_decimal(item)? {
         "decimal"
     } else if item.hasattr("__float__")? {
         "fraction"

@@ -537,8 +537,14 @@ fn of_column<'py>(
         return column.conformed(&array, &field);
     }
     Err(PyTypeError::new_err(format!(
-        "column {name:?} must be a list, a tensor or Arrow data, got {}: one row is [row], a list of one dict",
-        described(values)
+        "column {name:?} must be a list, a tensor or Arrow data, got {}: one row is [row], a list of one dict{}",
+        described(values),
+        // pandas makes a dict of dicts of a frame.
+        if values.is_instance_of::<PyDict>() {
+            ", and the rows of a frame are frame.to_dict(\"records\")"
+        } else {
+            ""
+        }
     )))
 }
 

@@ -16,6 +16,7 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, TimeUnit};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple,
+    PyType,
 };
 use pyo3::{intern, prelude::*};
 
@@ -24,7 +25,7 @@ use super::conform::{as_stored, way_to_bits};
 use crate::extension::Extension;
 use crate::ffi::DLDataType;
 use crate::kernels::nearest_half;
-use crate::python::advice::{is_masked, is_null, kind_of_times};
+use crate::python::advice::{is_masked, is_null, is_of_decimals, kind_of_times};
 use crate::python::arrow::casts;
 use crate::python::describe::{described, type_name};
 use crate::python::errors::placed;
@@ -298,8 +299,13 @@ impl<'py> PyCells<'_, 'py> {
                     _ if storage.is_decimal() && cell.is_instance_of::<PyString>() => {
                         ": decimal.Decimal(x) is one"
                     }
-                    _ if storage.is_floating() && is_of(cell, "decimal", "Decimal") => {
-                        ": float(x) is one"
+                    _ if storage.is_floating() && is_of_decimals(cell) => ": float(x) is one",
+                    // Of `_pydecimal`, which is slower and another class.
+                    _ if storage.is_decimal()
+                        && is_of_decimals(cell)
+                        && !is_of(cell, "decimal", "Decimal") =>
+                    {
+                        ": it is no decimal.Decimal, and decimal.Decimal(str(x)) is one"
                     }
                     _ if storage.is_temporal() => way_to_time(cell, storage),
                     _ => "",
@@ -846,6 +852,13 @@ pub(super) fn mapped<'py>(
     match row.cast::<PyDict>() {
         Ok(dict) => dict.get_item(name),
         Err(_) => {
+            // A class has the attributes of its objects, but no values.
+            if row.is_instance_of::<PyType>() {
+                return Err(PyTypeError::new_err(format!(
+                    "each row must be a dict, got {}, which is a class: pass an object of it",
+                    described(row)
+                )));
+            }
             let (got, way_out) = match row.hasattr("to_dict")? {
                 true if row.hasattr("columns")? => (type_name(row), ": pass the frame itself"),
                 true => (type_name(row), ": x.to_dict() is one"),
