@@ -22,9 +22,9 @@ def check_objects(data: Any) -> None:
     """Fails for Python's objects, in what pandas or pyarrow makes Arrow data of, that pyarrow does
     not take as they are: lists that hold themselves, values of two kinds in one column.
     """
-    for name, values in _objects(data):
+    for name, values, is_of_pandas in _objects(data):
         try:
-            _core._check_objects(values)
+            _core._check_objects(values, nan_is_null=is_of_pandas)
         except TypeError as error:
             if name is None:
                 raise
@@ -44,8 +44,10 @@ def listed(column: Any) -> Any:
     return list(column) if is_several and not isinstance(column, type) else column
 
 
-def _objects(data: Any, name: Any = None) -> Iterator[tuple[Any, Any]]:
-    """The values that are Python's objects, of a dict of columns those of each, with its name."""
+def _objects(data: Any, name: Any = None) -> Iterator[tuple[Any, Any, bool]]:
+    """The values that are Python's objects, and whether pandas has them; of a dict of columns those
+    of each, after its name.
+    """
     if name is None and _is_pandas_column(data):
         name = getattr(data, "name", None)
     if isinstance(data, dict):
@@ -57,14 +59,14 @@ def _objects(data: Any, name: Any = None) -> Iterator[tuple[Any, Any]]:
                 yield from _objects(data.iloc[:, at])
         yield from _objects(data.index)
     elif not _is_pandas_column(data):
-        yield name, data
+        yield name, data, False
     elif isinstance(data, class_of("pandas", "MultiIndex")):
         for level in data.levels:
             yield from _objects(level)
     elif hasattr(data.dtype, "categories"):
         yield from _objects(data.dtype.categories, name)
     elif _is_object(data.dtype):
-        yield name, data.to_numpy()
+        yield name, data.to_numpy(), True
 
 
 def _is_object(dtype: Any) -> bool:

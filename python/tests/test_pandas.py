@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import json
+import re
 import uuid
 from collections import deque
 
@@ -16,6 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 import system
+
 from arrow_dlpack import (
     Array,
     AsArrow,
@@ -617,9 +619,9 @@ def test_a_list_that_many_lists_hold_is_followed_once():
     one = [1, 2]
     for _ in range(60):  # two to the power of sixty lists, if each were followed
         one = [one, one]
-    _core._check_objects(one)
+    _core._check_objects(one, nan_is_null=True)
     with pytest.raises(ValueError, match="more than 64 levels deep"):
-        _core._check_objects([[[[[[one]]]]]])
+        _core._check_objects([[[[[[one]]]]]], nan_is_null=True)
 
 
 def test_what_a_mask_hides_in_a_cell_is_no_value():
@@ -803,6 +805,8 @@ MIXED = {
     "nanoseconds of a duration": [pd.Timedelta(1, "ns")],
     "NumPy's time and float": [np.datetime64("2024-05-01"), np.float32(0.5)],
     "NumPy's NaT and integer": [np.datetime64("NaT"), np.int64(3)],
+    "NumPy's time and complex number": [np.datetime64("2024-05-01"), np.complex64(1)],
+    "NumPy's time and bytes": [np.datetime64("2024-05-01"), np.void(b"a")],
 }
 
 
@@ -837,6 +841,9 @@ def objects(values):
     return pd.Series(array, name="a")
 
 
+TIMES = np.array(["2026-01-01"], "M8[s]")
+
+
 class Indexed:
     def __index__(self):
         return 7
@@ -855,7 +862,19 @@ def test_objects_within_objects_are_compared_with_those_of_their_column():
         [day, np.array(5)],
         [day, Indexed()],
         [[[0.5]], [[], [False]]],
-        [{f"k{at}": 1 for at in range(5000)}, {"z": 0.5}, {"z": True}],
+        [{f"k{at}": 1 for at in range(70_000)}, {"z": 0.5}, {"z": True}],
+        [dict.fromkeys("abcdefg", shared), {"g": [True]}],
+        [[1], np.array([1 + 2j])],
+        [np.array([1 + 2j]), [1]],
+        [TIMES, np.array([1j])],
+        [TIMES, np.array([(1, 2)], "i4, i4")],
+        [TIMES, np.array(["x"], np.dtypes.StringDType())],
+        [TIMES, np.array(1)],
+        [TIMES, np.array([[1]])],
+        [TIMES.reshape(()), np.array([1])],
+        [[np.uint64(2**64 - 1)], [1.5]],
+        [np.array([1.5]), np.array([5, 2**64 - 1], "u8")],
+        [np.array([1.5]), np.array([2**63], "u8")],
     ):
         with pytest.raises(TypeError, match='column "a": .* of the types .* are in one column'):
             Array(objects(values))
@@ -864,9 +883,43 @@ def test_objects_within_objects_are_compared_with_those_of_their_column():
         [{"a": shared, "b": True}, {"a": [2.5], "b": False}],
         [{"a": 1}, {"b": True}],
         [1.5, pa.scalar(2.5)],
+        [np.array([2**53, 5], "u8"), np.array([1.5]), np.array([], "u8")],
+        [np.array([2**64 - 1], "u8"), np.array([5], "u8")],
+        [dict.fromkeys("abcdefg", shared), {"g": [2.5]}],
     ):
         series = objects(values)
         assert pa.array(Array(series)).equals(pa.array(series))
+
+
+def test_nan_is_a_null_of_pandas_and_a_float_elsewhere():
+    nan, large = float("nan"), np.uint64(2**64 - 1)
+    for values, own in ([nan, True], [None, True]), ([large, nan], [2**64 - 1, None]):
+        assert pa.array(Array(objects(values))).to_pylist() == own
+        for batch in {"a": values}, {"a": [values]}:
+            with pytest.raises(TypeError, match='column "a": .* are in one column'):
+                list(Loader(iter([batch]), columns={"a": AsArrow()}))
+
+
+@pytest.mark.parametrize(
+    "times", [np.array([5], "M8[25s]"), np.array([5], "m8[15ms]"), np.array([-7], "m8[10ns]")]
+)
+def test_times_in_several_units_are_refused_with_what_has_them_in_one(times):
+    """pyarrow takes 5 of 25 seconds for 5 seconds."""
+    told = r"units of \d+\w+, which pyarrow takes for \w+: (x.astype\(.*\)) has"
+    for column in times, [times], [{"f": times}], [times[0]], [[times[0]]]:
+        with pytest.raises(TypeError, match=told) as error:
+            list(Loader(iter([{"a": column}]), columns={"a": AsArrow()}))
+    made = eval(re.search(told, str(error.value))[1], {"x": times})
+    assert (made == times).all()
+    assert pa.array(Array(objects([made]))).to_pylist() == [pa.array(made).to_pylist()]
+
+
+def test_dicts_that_hold_one_another_have_no_more_fields_than_are_compared():
+    one = {"a": 1}
+    for _ in range(24):  # two to the power of 24 fields
+        one = {"a": one, "b": one}
+    with pytest.raises(ValueError, match="dicts have more than 1048576 fields"):
+        Array(objects([one]))
 
 
 def test_a_class_that_raises_when_it_is_looked_at_is_in_no_other_column():

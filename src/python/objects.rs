@@ -1,7 +1,7 @@
 //! Python's objects of which pyarrow makes Arrow data, in columns of pandas and in lists: what it would follow until the
 //! process ends, or make other values of, is refused.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::ffi::PyObject;
@@ -15,14 +15,16 @@ use crate::arrow_types::MAX_DEPTH;
 /// Refuses lists, dicts and sets of Python's, and NumPy's arrays of objects, that are nested too deep, as those that hold
 /// themselves are: pyarrow follows them until the process ends. And values beside which pyarrow 26 makes others of a value,
 /// such as 1.0 of True beside floats, or ends the process, as of a `numpy.datetime64` beside NumPy's numbers.
+///
+/// `nan_is_null`: whether pyarrow takes NaN for a null, as it does of values of pandas.
 #[pyfunction]
-#[pyo3(signature = (values, /))]
-pub(super) fn _check_objects(values: &Bound<'_, PyAny>) -> PyResult<()> {
-    let mut level = Level::default();
+#[pyo3(signature = (values, /, *, nan_is_null))]
+pub(super) fn _check_objects(values: &Bound<'_, PyAny>, nan_is_null: bool) -> PyResult<()> {
+    let mut level = Level { nan_is_null, ..Level::default() };
     level.add(Columns::ROOT, values)?;
     for _ in 0..=MAX_DEPTH {
         let Level { nested, classes, columns, .. } = level;
-        let mut below = Level { classes, columns, ..Level::default() };
+        let mut below = Level { nan_is_null, classes, columns, ..Level::default() };
         for (column, items) in &nested {
             below.add_items(*column, items)?;
         }
@@ -39,25 +41,25 @@ pub(super) fn _check_objects(values: &Bound<'_, PyAny>) -> PyResult<()> {
 /// What has items, at one level of nested values.
 #[derive(Default)]
 struct Level<'py> {
+    nan_is_null: bool,
     /// The items of each, after the column that it is in. It is here once: a list may hold another one many times.
-    nested: Vec<(Option<usize>, Bound<'py, PyAny>)>,
-    /// Of each the columns that it is in.
-    known: HashMap<*mut PyObject, Vec<Option<usize>>>,
+    nested: Vec<(usize, Bound<'py, PyAny>)>,
+    known: HashSet<(usize, *mut PyObject)>,
     classes: Vec<(Bound<'py, PyType>, Class)>,
     columns: Columns,
 }
 
 impl<'py> Level<'py> {
-    fn add_items(&mut self, column: Option<usize>, items: &Bound<'py, PyAny>) -> PyResult<()> {
+    fn add_items(&mut self, column: usize, items: &Bound<'py, PyAny>) -> PyResult<()> {
         if let Ok(dict) = items.cast::<PyDict>() {
             // Not its iterator, which fails where Python code changes the dict meanwhile.
             for (key, item) in dict.keys().iter().zip(dict.values()) {
-                let field = self.columns.within(column, key.hash().ok());
+                let field = self.columns.within(column, key.hash().ok())?;
                 self.add(field, &item)?;
             }
             return Ok(());
         }
-        let column = self.columns.within(column, None);
+        let column = self.columns.within(column, None)?;
         // A class below these may iterate over other items, and without an end.
         let list = items.cast::<PyList>().cloned();
         match list.or_else(|_| items.cast::<PyTuple>().map(PyTupleMethods::to_list)) {
@@ -66,7 +68,7 @@ impl<'py> Level<'py> {
         }
     }
 
-    fn add(&mut self, column: Option<usize>, one: &Bound<'py, PyAny>) -> PyResult<()> {
+    fn add(&mut self, column: usize, one: &Bound<'py, PyAny>) -> PyResult<()> {
         if one.is_none() || one.is_exact_instance_of::<PyString>() {
             return Ok(());
         }
@@ -74,17 +76,16 @@ impl<'py> Level<'py> {
             return self.columns.add(column, Kind::Integer, one);
         }
         if let Ok(number) = one.cast_exact::<PyFloat>() {
-            return match number.value().is_nan() {
+            return match self.nan_is_null && number.value().is_nan() {
                 true => Ok(()),
                 false => self.columns.add(column, Kind::Float, one),
             };
         }
-        let known = self.known.get(&one.as_ptr()).map_or(&[][..], Vec::as_slice);
-        if known.contains(&column) || known.len() >= Columns::OF_ONE {
+        if self.known.contains(&(column, one.as_ptr())) {
             return Ok(());
         }
         let class = self.class_of(&one.get_type())?;
-        if let Some(kind) = class.kind_of(one)? {
+        if let Some(kind) = class.kind_of(one, self.nan_is_null)? {
             return self.columns.add(column, kind, one);
         }
         let items = match class {
@@ -99,12 +100,13 @@ impl<'py> Level<'py> {
             Class::Array | Class::Masked => match Items::of(one)? {
                 Items::Objects(items) => items,
                 Items::Values(kind) => {
-                    // One of no dimension is a value.
-                    let is_value = one.getattr(intern!(one.py(), "ndim"))?.eq(0)?;
-                    let column = if is_value { column } else { self.columns.within(column, None) };
-                    return self.columns.add(column, kind, one);
+                    if kind == Kind::Other {
+                        // Beside dates pyarrow takes one of no dimension for a value.
+                        self.columns.add(column, kind, one)?;
+                    }
+                    let items = self.columns.within(column, None)?;
+                    return self.columns.add(items, kind, one);
                 }
-                Items::Others => return Ok(()),
             },
             _ if is_several(one) => one.clone(),
             _ => return Ok(()),
@@ -112,7 +114,7 @@ impl<'py> Level<'py> {
         let no_memory = |_| PyMemoryError::new_err("no memory to look for lists in lists");
         self.known.try_reserve(1).map_err(no_memory)?;
         self.nested.try_reserve(1).map_err(no_memory)?;
-        self.known.entry(one.as_ptr()).or_default().push(column);
+        self.known.insert((column, one.as_ptr()));
         self.nested.push((column, items));
         Ok(())
     }
@@ -143,25 +145,30 @@ enum Items<'py> {
     /// What iterates over Python's objects.
     Objects(Bound<'py, PyAny>),
     Values(Kind),
-    /// Of no kind.
-    Others,
 }
 
 impl<'py> Items<'py> {
     fn of(array: &Bound<'py, PyAny>) -> PyResult<Self> {
         let py = array.py();
         let dtype = array.getattr(intern!(py, "dtype"))?;
-        Ok(Self::Values(match dtype.getattr(intern!(py, "char"))?.extract::<char>()? {
-            'O' => return array.getattr(intern!(py, "flat")).map(Self::Objects),
-            '?' => Kind::Bool,
-            'b' | 'B' | 'h' | 'H' | 'i' | 'I' | 'l' | 'L' | 'q' | 'Q' => Kind::Integer,
-            'f' | 'd' => Kind::Float,
-            'e' | 'g' => Kind::OtherFloat,
-            'M' => Kind::Datetime,
-            'm' => Kind::DurationsOfArray(Unit::of(array)?),
-            // Beside times they end the process.
-            'U' | 'S' => Kind::Texts,
-            _ => return Ok(Self::Others),
+        let code = dtype.getattr(intern!(py, "char"))?.extract::<char>()?;
+        if code == 'O' {
+            return array.getattr(intern!(py, "flat")).map(Self::Objects);
+        }
+        // pyarrow refuses those that have not one dimension, but not before it has read the others.
+        let is_list = array.getattr(intern!(py, "ndim"))?.eq(1)?;
+        Ok(Self::Values(match code {
+            'M' | 'm' if is_list => match (Unit::of(array)?, code) {
+                (_, 'M') => Kind::Datetime,
+                (unit, _) => Kind::DurationsOfArray(unit),
+            },
+            '?' if is_list => Kind::Bool,
+            'L' | 'Q' if is_list && is_large(array)? => Kind::LargeUnsigned,
+            'b' | 'B' | 'h' | 'H' | 'i' | 'I' | 'l' | 'L' | 'q' | 'Q' if is_list => Kind::Integer,
+            'f' | 'd' if is_list => Kind::Float,
+            'e' | 'g' if is_list => Kind::OtherFloat,
+            'U' | 'S' | 'T' if is_list => Kind::Texts,
+            _ => Kind::Other,
         }))
     }
 }
@@ -180,8 +187,11 @@ enum Class {
     Datetime,
     Timestamp,
     Timedelta,
-    /// A duration of NumPy's.
+    /// Of NumPy's.
+    NumpyDatetime,
     Duration,
+    /// An integer of NumPy's of 64 bits without a sign.
+    Unsigned,
 }
 
 impl Class {
@@ -200,7 +210,9 @@ impl Class {
                 ("numpy", "float16" | "longdouble") => Self::Value(Kind::OtherFloat),
                 ("numpy", "timedelta64") => Self::Duration,
                 ("datetime", "timedelta") => Self::Value(Kind::Duration(Unit::MICROSECOND)),
-                ("numpy", "datetime64") => Self::Value(Kind::Datetime),
+                ("numpy", "datetime64") => Self::NumpyDatetime,
+                ("numpy", "uint64" | "ulonglong") => Self::Unsigned,
+                ("numpy", "generic") => Self::Value(Kind::Other),
                 ("numpy", "integer") | ("builtins", "int") => Self::Value(Kind::Integer),
                 ("numpy", "floating") | ("builtins", "float") => Self::Value(Kind::Float),
                 ("decimal", "Decimal") => Self::Value(Kind::Decimal),
@@ -225,7 +237,7 @@ impl Class {
     }
 
     /// What pyarrow takes an object of this class for; `None` of nulls, and of what has no kind.
-    fn kind_of(self, one: &Bound<'_, PyAny>) -> PyResult<Option<Kind>> {
+    fn kind_of(self, one: &Bound<'_, PyAny>, nan_is_null: bool) -> PyResult<Option<Kind>> {
         let py = one.py();
         let has_zone = || Ok::<_, PyErr>(!one.getattr(intern!(py, "tzinfo"))?.is_none());
         let lost = |part: &str, way_out: &str| {
@@ -237,9 +249,13 @@ impl Class {
         let has_nanoseconds = |name: &str| one.getattr(name)?.is_truthy();
         Ok(match self {
             Self::Other | Self::Array | Self::Masked => None,
-            Self::Value(Kind::Float) if one.extract::<f64>().is_ok_and(f64::is_nan) => {
-                // Of a float32, pyarrow makes no null.
-                (!one.is_instance_of::<PyFloat>()).then_some(Kind::Float)
+            // Of a float32, pyarrow makes no null.
+            Self::Value(Kind::Float)
+                if nan_is_null
+                    && one.is_instance_of::<PyFloat>()
+                    && one.extract::<f64>().is_ok_and(f64::is_nan) =>
+            {
+                None
             }
             Self::Value(Kind::Decimal) if one.call_method0("is_nan")?.is_truthy()? => None,
             Self::Value(kind) => Some(kind),
@@ -255,6 +271,9 @@ impl Class {
             }
             Self::Timedelta => Some(Kind::Duration(Unit::MICROSECOND)),
             Self::Duration => Some(Kind::Duration(Unit::of(one)?)),
+            Self::NumpyDatetime => Unit::of(one).map(|_| Some(Kind::Datetime))?,
+            Self::Unsigned if is_large(one)? => Some(Kind::LargeUnsigned),
+            Self::Unsigned => Some(Kind::Integer),
             Self::Datetime | Self::Timestamp if has_zone()? => Some(Kind::Zoned),
             Self::Datetime | Self::Timestamp => Some(Kind::Datetime),
         })
@@ -266,6 +285,8 @@ impl Class {
 enum Kind {
     Bool,
     Integer,
+    /// NumPy's of 64 bits, which has no int64: beside floats pyarrow makes negative numbers of it.
+    LargeUnsigned,
     Float,
     /// NumPy's of 16 bits, or of more than 64.
     OtherFloat,
@@ -281,6 +302,17 @@ enum Kind {
     Time,
     /// Of another class, from which it takes an integer.
     Convertible,
+    /// Of NumPy's, such as complex numbers: pyarrow refuses it alone.
+    Other,
+}
+
+/// Whether NumPy's unsigned integer, or one of an array of them, is above all of int64.
+fn is_large(integers: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = integers.py();
+    if integers.getattr(intern!(py, "size"))?.eq(0)? {
+        return Ok(false);
+    }
+    Ok(integers.call_method0(intern!(py, "max"))?.extract::<u64>()? > i64::MAX.cast_unsigned())
 }
 
 /// NumPy's name of a unit of durations, such as "us".
@@ -290,12 +322,20 @@ struct Unit([u8; 8]);
 impl Unit {
     const MICROSECOND: Self = Self(*b"us\0\0\0\0\0\0");
 
-    /// That of an array or a value.
-    fn of(durations: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let py = durations.py();
-        let name = durations.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "str"))?;
+    /// That of an array or a value of NumPy's times; of a multiple, such as "25s", pyarrow takes the unit.
+    fn of(times: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = times.py();
+        let name = times.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "str"))?;
         let name: String = name.extract()?;
         let unit = name.split(['[', ']']).nth(1).unwrap_or_default();
+        if unit.starts_with(|digit: char| digit.is_ascii_digit()) {
+            let kind = &name[1..2];
+            let plain = unit.trim_start_matches(|digit: char| digit.is_ascii_digit());
+            return Err(PyTypeError::new_err(format!(
+                "times of NumPy's are in units of {unit}, which pyarrow takes for {plain}: x.astype(\"{kind}8[{plain}]\") \
+                 has them in that unit"
+            )));
+        }
         let mut bytes = [0; 8];
         bytes.iter_mut().zip(unit.bytes()).for_each(|(byte, own)| *byte = own);
         Ok(Self(bytes))
@@ -311,6 +351,7 @@ impl Kind {
     fn goes_with(self, other: Self) -> bool {
         match (self, other) {
             (Self::Integer, Self::OtherFloat) | (Self::OtherFloat, Self::Integer) => false,
+            (Self::LargeUnsigned, Self::Integer) | (Self::Integer, Self::LargeUnsigned) => true,
             // pyarrow compares the units of durations, but not with that of an array.
             (Self::Duration(_), Self::Duration(_)) => true,
             (Self::DurationsOfArray(unit), Self::Duration(other))
@@ -330,25 +371,25 @@ struct Columns {
 }
 
 impl Columns {
-    const ROOT: Option<usize> = Some(0);
+    const ROOT: usize = 0;
     /// That of the values themselves, which is the first one in the root.
     const ITEMS: usize = 1;
-    /// Dicts may have as many names as they like: what is in more columns than these is not compared.
-    const MOST: usize = 1 << 16;
-    /// In more columns than these nothing is compared of what is in one list that many fields hold.
-    const OF_ONE: usize = 4;
+    /// Dicts that hold one another may have any number of fields.
+    const MOST: usize = 1 << 20;
 
-    fn within(&mut self, column: Option<usize>, field: Option<isize>) -> Option<usize> {
+    fn within(&mut self, column: usize, field: Option<isize>) -> PyResult<usize> {
         let next = self.known.len() + 1;
-        let key = (column?, field);
-        if next > Self::MOST {
-            return self.known.get(&key).copied();
+        let found = *self.known.entry((column, field)).or_insert(next);
+        match found <= Self::MOST {
+            true => Ok(found),
+            false => {
+                let most = Self::MOST;
+                Err(PyValueError::new_err(format!("dicts have more than {most} fields")))
+            }
         }
-        Some(*self.known.entry(key).or_insert(next))
     }
 
-    fn add(&mut self, column: Option<usize>, kind: Kind, one: &Bound<'_, PyAny>) -> PyResult<()> {
-        let Some(column) = column else { return Ok(()) };
+    fn add(&mut self, column: usize, kind: Kind, one: &Bound<'_, PyAny>) -> PyResult<()> {
         if column >= self.kinds.len() {
             self.kinds.resize_with(column + 1, Vec::new);
         }
@@ -358,7 +399,10 @@ impl Columns {
         }
         let class = match (kind, one.getattr_opt(intern!(one.py(), "dtype"))?) {
             (Kind::Zoned, _) => format!("{} with a zone", type_name(one)),
-            (_, Some(dtype)) => dtype.str()?.to_string(),
+            (_, Some(dtype)) => match one.getattr(intern!(one.py(), "ndim"))?.extract()? {
+                0 | 1 => dtype.str()?.to_string(),
+                ndim => format!("{} in {ndim} dimensions", dtype.str()?),
+            },
             _ => type_name(one),
         };
         if let Some((of, other)) = kinds.iter().find(|(known, _)| !known.goes_with(kind)) {
