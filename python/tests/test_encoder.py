@@ -795,6 +795,23 @@ def test_rows_of_another_length_are_told_that_of_training(size):
             encoder({"x": rows})
 
 
+@pytest.mark.parametrize("kind", ["list", "large_list", "list_view", "fixed_size_list"])
+@pytest.mark.parametrize("items", ["int64", "float64"])
+def test_a_tensor_with_more_axes_or_complex_numbers_is_no_column_of_lists(kind, items):
+    made = {
+        "list": pa.list_,
+        "large_list": pa.large_list,
+        "list_view": pa.list_view,
+        "fixed_size_list": lambda item: pa.list_(item, 4),
+    }[kind](pa.type_for_alias(items))
+    source = pa.table({"x": pa.array([[1, 2, 3, 4]], made)})
+    encoder = Encoder(columns={"x": Dense()}, framework="numpy").fit(source)
+    assert encoder({"x": np.array([[1, 2, 3, 4]])})["x"].tolist() == [[1, 2, 3, 4]]
+    for rows in np.array([[[1, 2], [3, 4]]]), np.array([[1 + 2j, 3 + 4j]]), np.array([1j]):
+        with pytest.raises(TypeError, match='column "x": it is .*, and was .* in training'):
+            encoder({"x": rows})
+
+
 def test_a_float_for_a_decimal_is_refused_with_what_reads_decimals():
     table = pa.table({"x": pa.array([Decimal("1.5")])})
     encoder = Encoder(columns={"x": Cast("float64")}, framework="numpy").fit(table)

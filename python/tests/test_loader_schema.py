@@ -2133,6 +2133,13 @@ def test_booleans_and_numbers_are_no_words_of_one_scan(source, numbers, turn, fo
         list(Loader(source([1.0, 0.0]), columns={"x": Categories([True, False])}))
 
 
+@pytest.mark.parametrize("values", [[1, 0], [1.0, 0.0], [decimal.Decimal(1)]], ids=str)
+def test_a_boolean_is_no_word_of_numbers(values):
+    for word in True, np.True_:
+        with pytest.raises(ValueError, match="cannot hold the word .*True"):
+            list(Loader(pa.table({"x": values}), columns={"x": Categories([word, 5])}))
+
+
 def test_texts_and_numbers_of_csv_are_words_of_one_type_by_the_way_out(tmp_path):
     for name, text in {"a": "x\n1\n2\n", "b": "x\nc\n"}.items():
         (tmp_path / f"{name}.csv").write_text(text)

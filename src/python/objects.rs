@@ -312,7 +312,8 @@ fn is_large(integers: &Bound<'_, PyAny>) -> PyResult<bool> {
     if integers.getattr(intern!(py, "size"))?.eq(0)? {
         return Ok(false);
     }
-    Ok(integers.call_method0(intern!(py, "max"))?.extract::<u64>()? > i64::MAX.cast_unsigned())
+    let largest: u64 = integers.call_method0(intern!(py, "max"))?.extract()?;
+    Ok(i64::try_from(largest).is_err())
 }
 
 /// NumPy's name of a unit of durations, such as "us".

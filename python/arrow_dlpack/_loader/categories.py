@@ -13,6 +13,7 @@ from uuid import UUID
 
 from .. import _core
 from .._arrow_types import is_binary, is_one_meaning, is_text
+from .._frames import class_of
 from .columns import Categories, canonical_word, fills_nulls, is_time_of_numpy
 from .finite import has_infinite
 from .readers import Made, cast, decoded, reader_of, without_view
@@ -387,7 +388,7 @@ def _of_kind(word: Any, kind: Any) -> Any:
         return word.bytes
     if is_time_of_numpy(word):
         return _in_unit(word, kind)
-    if isinstance(word, bool) and not types.is_boolean(kind):
+    if isinstance(word, (bool, class_of("numpy", "bool_"))) and not types.is_boolean(kind):
         raise TypeError("pyarrow takes True for 1 where the type is a float")
     if isinstance(word, float) and types.is_decimal(kind):
         return Decimal(word)

@@ -300,14 +300,13 @@ fn is_one_meaning(own: &Field, trained: &Field) -> bool {
             is_stored_so || item_of(from).zip(item_of(to)).is_some()
         }
         (Some(_), Some(_)) => Extension::is_one(own, trained),
-        // Rows of a tensor, as lists.
+        // Rows of a tensor with one axis, as lists.
         (Some(_), None) => {
-            let is_in_order = matches!(
+            let has_one_axis = matches!(
                 Extension::of(own),
-                Ok(Some(Extension::FixedShapeTensor { shape, dimensions }))
-                    if dimensions.order(shape.len()).is_sorted()
+                Ok(Some(Extension::FixedShapeTensor { shape, .. })) if shape.len() == 1
             );
-            is_in_order && item_of(trained.data_type()).is_some()
+            has_one_axis && item_of(trained.data_type()).is_some()
         }
     }
 }

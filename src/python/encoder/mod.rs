@@ -36,7 +36,7 @@ use crate::arrow_types::item_of;
 use crate::batches::{Encoder, Form};
 use crate::chunks::{batch, checked, reserve};
 use crate::extension::Extension;
-use crate::ffi::DLDataType;
+use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::import::Representation;
 use crate::{Error, alloc, columns};
 
@@ -529,6 +529,14 @@ fn of_column<'py>(
             }
             in_column(error)
         })?;
+        let (dtype, trained) = (tensor.dtype(), column.field.data_type());
+        // Arrow has the parts of a complex number as two numbers, which are no list of any length.
+        if dtype.code == DLDataTypeCode::COMPLEX && !matches!(trained, DataType::FixedSizeList(..))
+        {
+            return Err(PyTypeError::new_err(format!(
+                "column {name:?}: it is {dtype}, and was {trained} in training: x.real has its real parts"
+            )));
+        }
         // As it is only where it was so in training: else it is a float32, which the error names.
         let is_of_bits = column.dtype_of_bits() == Some(tensor.dtype());
         let opaque = is_of_bits.then(|| TypeArg::from(Representation::Opaque));
