@@ -931,6 +931,9 @@ class _BusyError(ValueError): ...
 class _Reading:
     """One reading of a source, which says what rows it takes. A source that can be read many times is not recorded."""
     def __new__(cls, source: Any, /) -> _Reading: ...
+    @property
+    def is_taken(self) -> bool:
+        """Whether rows were taken from the source, by this reading or another one."""
     def took(self, rows: int, /) -> None:
         """Records rows that have been taken from the source."""
     def end(self) -> None:

@@ -704,6 +704,19 @@ def test_a_change_counts_where_rows_are_large_or_pandas_takes_none_by_position(o
             rest_of(frame, loader.state_dict(), **options)
 
 
+@pytest.mark.parametrize("of", ["frame", "list", "mix"])
+def test_a_change_counts_beside_an_unread_column_of_other_byte_order(of):
+    """Of which pandas takes no rows."""
+    frame = pandas.DataFrame({"x": range(40), "b": np.arange(40, dtype=">i4")})
+    source = {"frame": frame, "list": [frame, frame.copy()], "mix": Mix([(frame, 1)])}[of]
+    options = {"columns": ["x"], "batch_size": 5}
+    loader = Loader(source, **options)
+    next(iter(loader))
+    frame.loc[3, "x"] = 99
+    with pytest.raises(ValueError, match="rows had other values"):
+        rest_of(source, loader.state_dict(), **options)
+
+
 @pytest.mark.parametrize("rows", [5, 20, 32, 33, 60])
 @pytest.mark.parametrize("dtype", ["int64", "float64", "Int64", "int64[pyarrow]"])
 def test_a_value_of_a_small_frame_that_is_set_in_place_counts(rows, dtype):

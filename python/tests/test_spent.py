@@ -536,3 +536,56 @@ def test_a_loop_that_is_closed_leaves_the_rest_of_an_iterator(make, taken):
             next(batches)
     rest = [batch["x"].tolist() for batch in Loader(source, batch_size=2)]
     assert rest == [[at, at + 1] for at in range(2 * taken, 12, 2)]
+
+
+def batches_of(table):
+    yield from table.to_batches(max_chunksize=4)
+
+
+#: What is read once, of which each loop has the rest.
+ONCE = {
+    "reader": reader,
+    "generator": lambda: batches_of(TABLE),
+    "list": lambda: [TABLE.slice(0, 3), reader(TABLE.slice(3))],
+    "mix": lambda: Mix([(reader(), 1), (TABLE, 1)]),
+    "function": lambda: (lambda source: lambda index, count: source)(reader()),
+    "nanoarrow": lambda: na.ArrayStream(TABLE),
+    "polars": lambda: pl.from_arrow(TABLE).lazy().collect_batches(chunk_size=4),
+    "duckdb": lambda: duckdb.connect().sql("select 1::double x from range(10)").to_arrow_reader(4),
+}
+
+
+@pytest.mark.parametrize("make", ONCE.values(), ids=ONCE)
+def test_no_state_goes_on_from_the_rest_of_what_is_read_once(make):
+    """Its rows would be left out of those that are left."""
+
+    def loader(source):
+        return Loader(source, columns=["x"], batch_size=2, framework="numpy")
+
+    source = make()
+    first = loader(source)
+    begun = iter(first)
+    for _ in range(2):
+        next(begun)
+    state = first.state_dict()
+    begun.close()
+    again = loader(source)
+    again.load_state_dict(state)
+    with pytest.raises(ValueError, match="rows of this .*, which is read once: open it again"):
+        list(again)
+    whole, fresh = loader(make()), loader(make())
+    fresh.load_state_dict(again.state_dict())  # the refusal keeps it
+    rest = [batch["x"].tolist() for batch in fresh]
+    assert rest == [batch["x"].tolist() for batch in whole][2:]
+
+
+@pytest.mark.parametrize("make", [reader, lambda: batches_of(TABLE)], ids=["reader", "generator"])
+def test_types_that_were_asked_for_take_no_rows_from_a_state(make):
+    first = Loader(make(), batch_size=2, framework="numpy")
+    next(iter(first))
+    loader = Loader(make(), batch_size=2, framework="numpy")
+    assert loader.encoder().schema
+    loader.load_state_dict(first.state_dict())
+    assert [batch["x"].tolist() for batch in loader] == TABLE["x"].to_numpy()[2:].reshape(
+        4, 2
+    ).tolist()

@@ -126,6 +126,12 @@ impl Reading {
         Self::of(source)
     }
 
+    /// Whether rows were taken from the source, by this reading or another one.
+    #[getter]
+    fn is_taken(&self) -> bool {
+        self.recorded.as_ref().is_some_and(|own| own.is_taken.load(Ordering::Relaxed))
+    }
+
     /// Records rows that have been taken from the source.
     #[pyo3(signature = (rows, /))]
     pub(super) fn took(&self, rows: i64) {

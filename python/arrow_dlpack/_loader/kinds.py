@@ -101,7 +101,13 @@ def _of_stream(source: Any) -> Source:
     identify = partial(_types_of, source) if is_once or rows is None else None
     known = partial(known_schema, source)
     return Opened(
-        lambda columns: source, rows, is_once, identify=identify, count=count, known=known
+        lambda columns: source,
+        rows,
+        is_once,
+        identify=identify,
+        count=count,
+        known=known,
+        readers=[source] if is_once else (),
     )
 
 

@@ -297,6 +297,8 @@ class Loader(Loop, Generic[Batch_co]):
         reads = Share() if is_function(self._data) else share
         draw = partial(drawn_seed, options, share, framework)
         start = progress.next_start(options, share, reads, identify, draw)
+        if source is not None and start.position.batch > 0:
+            source.check_unread()
         self._forget()
         try:
             batches: Batches[Any] = Batches(

@@ -304,6 +304,9 @@ class Mixed(Source):
     def is_begun(self) -> bool:
         return any(part.is_begun for part in self._parts)
 
+    def readers(self) -> Sequence[Any]:
+        return [reader for part in self._parts for reader in part.readers()]
+
     def rows(self, query: Query = ALL) -> int | None:
         if query.where is not None and self.once:
             return None

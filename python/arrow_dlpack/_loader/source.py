@@ -193,6 +193,19 @@ class Source:
         """Its row groups, if it can read each of them alone."""
         return None
 
+    def readers(self) -> Sequence[Any]:
+        """What is read of it once, and may have been read by others: readers and iterators."""
+        return ()
+
+    def check_unread(self) -> None:
+        """Refuses readers of which rows are gone: a state goes on from the first row."""
+        for reader in self.readers():
+            if _core._Reading(reader).is_taken:
+                raise ValueError(
+                    f"the state goes on from the first row, and an earlier loop took rows of this "
+                    f"{type(reader).__name__}, which is read once: open it again"
+                )
+
     def check_share(self, share: Share) -> None:
         """Refuses ranks of which each has other data, or a part of them already."""
 
@@ -243,6 +256,7 @@ class Opened(Source):
         *,
         count: Callable[[], int | None] | None = None,
         known: Callable[[], Any] = lambda: None,
+        readers: Sequence[Any] = (),
         way: str | None = None,
     ) -> None:
         """identify: tells what a state holds of data of which rows are not to be read for it.
@@ -251,6 +265,10 @@ class Opened(Source):
         """
         super().__init__(rows, once, names, count=count, way=way)
         self._open, self._identify, self._known_schema = open_columns, identify, known
+        self._readers = readers
+
+    def readers(self) -> Sequence[Any]:
+        return self._readers
 
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
         return self._open(columns)
@@ -353,6 +371,11 @@ class Stream(Source):
     def is_begun(self) -> bool:
         return self._is_begun
 
+    def readers(self) -> Sequence[Any]:
+        # Its first batches may have been looked at, and are there.
+        is_whole = self._left is not None and self._left.is_whole
+        return [self._parts(None)] if self.once and not is_whole else ()
+
     def schema(self, query: Query = ALL) -> Any:
         return self._known_schema()
 
@@ -414,6 +437,8 @@ class _Parts:
 
     def __init__(self, parts: Iterable[Any], is_of_loop: bool) -> None:
         self._parts, self._known, self._is_of_loop = iter(parts), deque[Any](), is_of_loop
+        #: Whether all that was taken of them is here.
+        self.is_whole = True
 
     def looked_at(self) -> Iterator[Any]:
         """All parts, which stay."""
@@ -427,6 +452,7 @@ class _Parts:
 
     def take(self, number: int) -> None:
         """Leaves out the first ones, which do not come again."""
+        self.is_whole = False
         for _ in range(number):
             self._known.popleft()
 
@@ -477,14 +503,17 @@ class Several(Source):
     """A list of batches, tables or frames, whose types are known before they are read."""
 
     def __init__(self, parts: Sequence[Any]) -> None:
-        is_once = any(map(_core._is_read_once, parts))
+        self._readers = list(filter(_core._is_read_once, parts))
         count = partial(_rows_of_all, parts) if any(map(is_frame, parts)) else None
-        super().__init__(_rows_of_all(parts), is_once, count=count)
+        super().__init__(_rows_of_all(parts), bool(self._readers), count=count)
         self._parts = list(parts)
         #: By the columns that are read.
         self._schemas: dict[tuple[str, ...] | None, list[Any]] = {}
         #: Streams of other libraries, which may hand out their rows once and not say so.
         self._unknown: set[int] = set()
+
+    def readers(self) -> Sequence[Any]:
+        return self._readers
 
     def refresh(self) -> None:
         super().refresh()
@@ -614,7 +643,7 @@ def _rows_alone(part: Any, positions: Sequence[int], query: Query) -> Any:
             some = part.iloc[positions].copy()  # of rows next to each other iloc makes a view
         else:
             some = part.drop(objects_of(part))[positions, :]
-    except NotImplementedError:  # of pandas's columns of views and runs
+    except (NotImplementedError, ValueError):  # of pandas's columns of views, runs, swapped bytes
         return _rows_of_whole(part, positions, query)
     data = reader_of(readable_for(some, query.columns, named_in(query)))
     return import_module("pyarrow").table(data)
