@@ -1420,6 +1420,16 @@ def test_arrays_and_series_of_paths_are_lists_of_them(make, are_texts, tmp_path)
     assert [batch["x"].tolist() for batch in Loader(made, batch_size=2)] == [[0, 1]]
 
 
+def test_an_iterator_of_paths_is_a_list_of_them_first(tmp_path):
+    for at in range(2):
+        pq.write_table(pa.table({"x": [at]}), tmp_path / f"{at}.parquet")
+    iterators = tmp_path.glob("*.parquet"), tmp_path.iterdir(), map(str, tmp_path.iterdir())
+    for x in iterators:
+        assert "sorted(x) is a list of them" in refusal(lambda x=x: list(Loader(x)))
+    (batch,) = Loader(sorted(tmp_path.glob("*.parquet")), batch_size=2)
+    assert batch["x"].tolist() == [0, 1]
+
+
 def test_a_series_that_has_no_paths_is_a_column():
     for x in (pd.Series([1.5, 2]), pd.Series([], dtype=object), np.zeros((2, 2)), np.array(1.5)):
         with pytest.raises(TypeError) as refused:

@@ -17,7 +17,6 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 import system
-
 from arrow_dlpack import (
     Array,
     AsArrow,

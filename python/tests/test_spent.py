@@ -542,13 +542,17 @@ def batches_of(table):
     yield from table.to_batches(max_chunksize=4)
 
 
+def of_function(source):
+    return lambda index, count: source
+
+
 #: What is read once, of which each loop has the rest.
 ONCE = {
     "reader": reader,
     "generator": lambda: batches_of(TABLE),
     "list": lambda: [TABLE.slice(0, 3), reader(TABLE.slice(3))],
     "mix": lambda: Mix([(reader(), 1), (TABLE, 1)]),
-    "function": lambda: (lambda source: lambda index, count: source)(reader()),
+    "function": lambda: of_function(reader()),
     "nanoarrow": lambda: na.ArrayStream(TABLE),
     "polars": lambda: pl.from_arrow(TABLE).lazy().collect_batches(chunk_size=4),
     "duckdb": lambda: duckdb.connect().sql("select 1::double x from range(10)").to_arrow_reader(4),

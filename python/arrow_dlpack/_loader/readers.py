@@ -1,5 +1,6 @@
 """Arrow data of any kind as pyarrow's reader, and columns within structs as columns."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
@@ -157,7 +158,11 @@ def _way_out(batch: Any) -> str:
         return ': (arrow_dlpack.record_batch({"x": batch}) for batch in x) makes tables of tensors'
     if isinstance(batch, tuple):
         return ": pyarrow.Table.from_pylist([dict(zip(names, row)) for row in x]) makes one of rows"
-    return ": list(x) of these fragments is a source" * hasattr(batch, "physical_schema")
+    if isinstance(batch, (str, os.PathLike)):
+        way = "sorted(x) is a list of them, which is a source if they are paths"
+    else:
+        way = "list(x) of these fragments is a source" * hasattr(batch, "physical_schema")
+    return f": {way}" if way else ""
 
 
 def _is_polars_batches(data: Any) -> bool:
