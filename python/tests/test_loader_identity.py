@@ -1,6 +1,7 @@
 """What a state holds of its data: other data is refused, and the same data goes on."""
 
 import datetime
+import decimal
 import itertools
 import json
 import os
@@ -583,13 +584,6 @@ def test_the_same_times_in_lists_structs_and_physical_are_one_type():
     with pytest.raises(ValueError, match=r'column "t" was timestamp\[us, tz=UTC\]'):
         rest_of(moved, state, physical=True)
 
-    def wrapped(array):
-        offsets = pa.array(range(len(array) + 1), pa.int32())
-        yield pa.StructArray.from_arrays([array], ["t"])
-        yield pa.ListArray.from_arrays(offsets, array)
-        yield pa.FixedSizeListArray.from_arrays(array, 1)
-        yield pa.MapArray.from_arrays(offsets, pa.array(["k"] * len(array)), array)
-
     durations = pa.array(range(0, 40_000, 1000), pa.duration("us"))
     pairs = [(times, zoned.cast(pa.timestamp("ns", "Europe/Paris")))]
     pairs += [(durations, durations.cast(pa.duration("ms")))]
@@ -813,3 +807,75 @@ def test_lists_of_any_kind_that_become_one_tensor_are_the_same_data(tmp_path):
     state = state_of(table, columns={"e": Dense(2)})
     for other in lists, table.to_pandas(), tmp_path / "e.parquet":
         assert len(rest_of(other, state, columns={"e": Dense(2)})) == 19
+
+
+def wrapped(array):
+    """The array, and structs, lists, maps and a dictionary of its values."""
+    offsets = pa.array(range(len(array) + 1), pa.int32())
+    yield array
+    yield pa.StructArray.from_arrays([array], ["t"])
+    yield pa.ListArray.from_arrays(offsets, array)
+    yield pa.FixedSizeListArray.from_arrays(array, 1)
+    yield pa.MapArray.from_arrays(offsets, pa.array(["k"] * len(array)), array)
+    yield pa.DictionaryArray.from_arrays(pa.array(range(len(array)), pa.int8()), array)
+
+
+@pytest.mark.parametrize(
+    ("kind", "whole", "others"),
+    [(pa.time64("ns"), 1000, "time64[us]"), (pa.date64(), 86_400_000, "date32")],
+    ids=str,
+)
+def test_times_that_python_has_not_in_full_count_in_full(kind, whole, others):
+    """pyarrow makes Python's times without nanoseconds, and dates without hours."""
+    options = {"columns": {"t": AsArrow()}}
+
+    def of(start, step):
+        return pa.array([start + at * step for at in range(20)], pa.int64()).cast(kind)
+
+    pairs = zip(wrapped(of(1, 1)), wrapped(of(901, 1)), wrapped(of(1, 1)), strict=True)
+    for one, other, same in pairs:
+        state = state_of(pa.table({"t": one}), **options)
+        assert len(rest_of(pa.table({"t": same}), state, **options)) == 9
+        with pytest.raises(ValueError, match="rows had other values"):
+            rest_of(pa.table({"t": other}), state, **options)
+    # Of another unit, they are the same.
+    for array in list(wrapped(of(whole, whole)))[:1]:
+        coarse = array.cast(pa.type_for_alias(others))
+        for states in (array, coarse), (coarse, array):
+            one, other = (pa.table({"t": own}) for own in states)
+            assert len(rest_of(other, state_of(one, **options), **options)) == 9
+    nulls = pa.array([None, *range(19)], pa.int64()).cast(kind)
+    for own in list(wrapped(nulls))[:4]:
+        table = pa.table({"t": own})
+        assert len(rest_of(table, state_of(table, **options), **options)) == 9
+
+
+def test_decimals_of_another_scale_are_the_same_values():
+    values = pa.array([decimal.Decimal(at) / 2 for at in range(20)], pa.decimal128(10, 1))
+    options = {"columns": {"d": Cast("float64")}}
+    state = state_of(pa.table({"d": values}), **options)
+    for kind in pa.decimal128(10, 2), pa.decimal256(40, 5):
+        other = pa.table({"d": values.cast(kind)})
+        assert len(rest_of(other, state, **options)) == 9
+        assert len(rest_of(other.to_pandas(), state, **options)) == 9
+    hundreds = pa.array([decimal.Decimal(at * 100) for at in range(20)], pa.decimal128(10, -2))
+    state = state_of(pa.table({"d": hundreds}), **options)
+    other = pa.table({"d": hundreds.cast(pa.decimal128(10, 0))})
+    assert len(rest_of(other, state, **options)) == 9
+    with pytest.raises(ValueError, match="rows had other values"):
+        rest_of(pa.table({"d": values}), state, **options)
+
+
+def test_a_state_that_is_changed_changes_no_loader():
+    table = pa.table({"x": range(40)})
+    loader = Loader(table, batch_size=4)
+    next(iter(loader))
+    state = loader.state_dict()
+    resumed = Loader(table, batch_size=4)
+    resumed.load_state_dict(state)
+    for one in state, resumed.state_dict(), loader.state_dict():
+        one["batch"] = 3
+        one["source"]["rows"] = one["options"]["batch_size"] = 7
+    for own in resumed, loader:
+        assert own.state_dict()["source"]["rows"] == 40
+    assert next(iter(resumed))["x"].tolist() == [4, 5, 6, 7]

@@ -11,7 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Context, Decimal
 from functools import partial
 from importlib import import_module
 from itertools import chain
@@ -166,22 +167,35 @@ def _values(column: Any) -> list[Any]:
     pa, kind = import_module("pyarrow"), column.type
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         column = column.cast(pa.timestamp(kind.unit, "UTC"))
-    try:
-        values: list[Any] = column.to_pylist()
-    except (OverflowError, ValueError):
-        values = list(map(_held, column))
-    return values
+    with suppress(OverflowError, ValueError):
+        if not _is_finer(kind):
+            values: list[Any] = column.to_pylist()
+            return values
+    return list(map(_held, column))
+
+
+def _is_finer(kind: Any) -> bool:
+    """Whether there are times in it, at any depth, of which pyarrow makes Python's without parts:
+    nanoseconds of a day's time, hours of a date.
+    """
+    types = import_module("pyarrow").types
+    of_values = [getattr(kind, name, None) for name in ("storage_type", "value_type")]
+    inner = [kind.field(at).type for at in range(kind.num_fields)] or list(filter(None, of_values))
+    is_finer = types.is_date64(kind) or (types.is_time64(kind) and kind.unit == "ns")
+    return is_finer or any(map(_is_finer, inner))
 
 
 def _held(scalar: Any) -> Any:
     """A value of Arrow as Python's, or what is in it."""
-    try:
-        return scalar.as_py()
-    except (OverflowError, ValueError):
-        kind = scalar.type
-    if import_module("pyarrow").types.is_struct(kind):
-        return [_held(scalar[at]) for at in range(kind.num_fields)]
-    if hasattr(scalar, "values"):  # of a list or a map
+    types, kind = import_module("pyarrow").types, scalar.type
+    with suppress(OverflowError, ValueError):
+        if not (scalar.is_valid and _is_finer(kind)):
+            return scalar.as_py()
+    if types.is_struct(kind):
+        return {kind.field(at).name: _held(scalar[at]) for at in range(kind.num_fields)}
+    if types.is_map(kind):
+        return [tuple(map(_held, (pair[0], pair[1]))) for pair in scalar.values]
+    if hasattr(scalar, "values"):
         return list(map(_held, scalar.values))
     value = scalar.value
     return _held(value) if hasattr(value, "as_py") else value * _NANOSECONDS[_unit_of(kind)]
@@ -189,6 +203,12 @@ def _held(scalar: Any) -> Any:
 
 #: In each unit of dates and times.
 _NANOSECONDS = {"day": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+#: The first day of Arrow's dates.
+_EPOCH = date(1970, 1, 1)
+#: For all digits of Arrow's decimals.
+_EXACT = Context(prec=100)
 
 
 def _unit_of(kind: Any) -> str:
@@ -226,6 +246,13 @@ def _value(value: Any) -> Any:
         # In words pandas has more of it than Python.
         whole = (value.days * 86_400 + value.seconds) * 10**6 + value.microseconds
         value = whole * 1000 + getattr(value, "nanoseconds", 0)
+    elif isinstance(value, date) and not isinstance(value, datetime):
+        value = (value - _EPOCH).days * _NANOSECONDS["day"]
+    elif isinstance(value, time):
+        seconds = (value.hour * 60 + value.minute) * 60 + value.second
+        value = seconds * _NANOSECONDS["s"] + value.microsecond * _NANOSECONDS["us"]
+    elif isinstance(value, Decimal):
+        value = format(value.normalize(_EXACT), "f")  # 1.5 for 1.50
     if isinstance(value, float) and value.is_integer():
         return int(value)  # parts of one source may have either
     return value if isinstance(value, (bool, int, float, bytes)) else str(value)

@@ -13,6 +13,7 @@ With workers of PyTorch's, torch.py hands states over to them, and takes one bac
 """
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -114,7 +115,7 @@ class Progress:
                     f"the state is of a loader with {name}={saved.get(name)!r}, and this one has "
                     f"{name}={options.get(name)!r}: its batches would be others"
                 )
-        self.loaded, self._has_loaded = dict(state), True
+        self.loaded, self._has_loaded = deepcopy(dict(state)), True
 
     def state(self, options: Mapping[str, Any], *, of_part: bool = False) -> dict[str, Any]:
         """Where the current epoch stands, or the next one where none has begun, for JSON.
@@ -124,7 +125,7 @@ class Progress:
         """
         self.reload()
         if self.loaded is not None:
-            return self.loaded
+            return deepcopy(self.loaded)
         at = self._position
         if at is not None and at.is_elsewhere:
             raise TypeError(
@@ -143,7 +144,7 @@ class Progress:
             "reads": [at.reads.index, at.reads.count] if at.batch else None,
             "chunks": at.chunks if at.batch else None,
             "options": options,
-            "source": self._of_source(),
+            "source": deepcopy(self._of_source()),
         }
 
     def reload(self) -> None:
