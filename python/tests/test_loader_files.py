@@ -1,11 +1,14 @@
 """Files: keys of folders, footers, filters and NaN, views; and states of other data."""
 
+import copy
 import datetime
+import functools
 import glob
 import gzip
 import itertools
 import json
 import os
+import pickle
 import random
 import re
 import subprocess
@@ -1864,3 +1867,48 @@ def test_files_of_a_dataset_with_axes_in_another_order_are_told(tmp_path):
         list(Loader(ds.dataset(tmp_path)))
     for batch in Loader(tmp_path, batch_size=2):
         np.testing.assert_array_equal(batch["p"], x)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "arrows"])
+@pytest.mark.parametrize("form", ["folder", "pattern", "mix"])
+def test_copies_in_other_processes_have_the_files_that_were_found(tmp_path, ending, form):
+    """Workers that list a folder while files come would divide other rows."""
+
+    def write(name, start):
+        table = pa.table({"x": range(start, start + 10)})
+        if ending == "parquet":
+            pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=5)
+            return
+        make = pa.ipc.new_file if ending == "arrow" else pa.ipc.new_stream
+        with make(tmp_path / f"{name}.{ending}", table.schema) as file:
+            file.write_table(table, 5)
+
+    write("0", 0)
+    write("1", 10)
+    folder = tmp_path if form == "folder" else str(tmp_path / "*")
+    source = Mix([(folder, 1), (pa.table({"x": range(100, 103)}), 1)]) if form == "mix" else folder
+    loader = Loader(source, batch_size=4, framework="numpy")
+    epoch = [batch["x"].tolist() for batch in loader]
+    copies = [pickle.loads(pickle.dumps(loader)), copy.deepcopy(loader)]
+    unread = pickle.dumps(Loader(source, batch_size=4, framework="numpy"))
+    write("00", 20)
+    for one in loader, *copies, pickle.loads(pickle.dumps(copies[0])), pickle.loads(unread):
+        assert [batch["x"].tolist() for batch in one] == epoch
+    assert len(copies[0]) == len(loader) == len(epoch)
+    whole = [x for batch in Loader(source, batch_size=4) for x in batch["x"].tolist()]
+    assert 29 in whole
+
+
+def add_a_file(worker, folder):
+    if worker == 1:
+        pq.write_table(pa.table({"x": range(20, 30)}), f"{folder}/00.parquet", row_group_size=5)
+
+
+def test_workers_divide_one_list_of_files(tmp_path):
+    for at in range(2):
+        table = pa.table({"x": range(at * 10, at * 10 + 10)})
+        pq.write_table(table, tmp_path / f"{at}.parquet", row_group_size=5)
+    loader = Loader(tmp_path, batch_size=4)
+    init = functools.partial(add_a_file, folder=str(tmp_path))
+    batches = loader.torch(num_workers=2, worker_init_fn=init)
+    assert sorted(x for batch in batches for x in batch["x"].tolist()) == list(range(20))

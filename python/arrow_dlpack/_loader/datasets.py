@@ -508,6 +508,9 @@ class Files(Dataset):
         #: Of Arrow files, once they have been counted for a state.
         self._arrow_rows: dict[str, int] = {}
 
+    def found(self) -> Any:
+        return partial(Files, self._named, self._format, self._system)
+
     def fragments(self) -> list[Any]:
         if self._fragments is None:
             _ = self._stamped  # before the footers
@@ -776,6 +779,7 @@ class Fragments(Files):
         return found
 
     refresh = Dataset.refresh  # they keep their footers
+    found = Dataset.found
 
     def head(self) -> tuple[list[Any], bool]:
         """Of all files: an epoch does not read the footers again."""

@@ -118,9 +118,13 @@ class IpcFiles(Several):
     def __init__(self, files: Sequence[tuple[str, Mapping[str, Any]]], system: Any) -> None:
         self._files = [IpcFile(path, keys, system) for path, keys in files]
         super().__init__(self._files)
+        self._found = partial(IpcFiles, files, system)
         self._is_local = is_local_system(system)
         #: What told the files from others when their schemas were read, None if they are others.
         self._stamped: list[Any] | None = self._stamps()
+
+    def found(self) -> Any:
+        return self._found
 
     def _name(self, at: int) -> str:
         return self._files[at].path

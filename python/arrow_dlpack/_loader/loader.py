@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -19,7 +20,7 @@ from .columns import Columns
 from .encoder import Encoder, trained
 from .epoch import Batches, drawn_seed, total_of, work_of
 from .functions import is_function, open_part
-from .kinds import for_pickle
+from .kinds import for_pickle, is_path
 from .known import columns_of_format
 from .mix import Mix, described, source_of
 from .options import AnyLoaderKeywords, LoaderKeywords, LoaderOptions, takes_options
@@ -257,6 +258,8 @@ class Loader(Loop, Generic[Batch_co]):
         check_source(source, options)
         self._data, self._options = source, options
         self._source: Source | None = None
+        #: The files that the loader found of which this is a copy in another process.
+        self._found: Any = None
         self._was_read = False
         self._progress = Progress()
         #: Epochs that workers of Loader.torch make now.
@@ -457,7 +460,7 @@ class Loader(Loop, Generic[Batch_co]):
         if options.rank == "auto":
             rank, world_size = self._ranks()
             options = replace(options, rank=rank, world_size=world_size)
-        own = {"_data": data, "_options": options, "_source": None}
+        own = {"_data": data, "_options": options, "_source": None, "_found": self._files()}
         own |= {
             "_progress": copy(self._progress),
             "_elsewhere": 0,
@@ -490,8 +493,18 @@ class Loader(Loop, Generic[Batch_co]):
 
     def _of_data(self) -> Source:
         if self._source is None:
-            self._source = source_of(self._data)
+            self._source = source_of(self._data, self._found)
         return self._source
+
+    def _files(self) -> Any:
+        """The files of its paths, which copies in other processes read too."""
+        found = None
+        if is_path(self._data) or isinstance(self._data, Mix):
+            # They may be in the other process alone, or of a file system that no pickle holds.
+            with suppress(Exception):
+                pickle.dumps(found := self._of_data().found())
+                return found
+        return self._found
 
     def _opened(self, share: Share) -> Source | None:
         """The source, or the part of it that a function returns; None for one without rows."""

@@ -198,9 +198,14 @@ def _number(weight: Any) -> float:
         return inf
 
 
-def source_of(data: Any) -> Source:
-    """What reads it, a mix too."""
-    return Mixed(data) if isinstance(data, Mix) else _kinds.source_of_one(data)
+def source_of(data: Any, found: Any = None) -> Source:
+    """What reads it, a mix too.
+
+    found: what `Source.found` returned of it in another process.
+    """
+    if isinstance(data, Mix):
+        return Mixed(data, found)
+    return _kinds.source_of_one(data) if found is None else found()
 
 
 class Turns:
@@ -284,8 +289,9 @@ class Turns:
 class Mixed(Source):
     """The sources of a `Mix`, read together."""
 
-    def __init__(self, mix: Mix) -> None:
-        self._parts = [_kinds.source_of_one(one) for one, _ in mix.sources]
+    def __init__(self, mix: Mix, found: Sequence[Any] | None = None) -> None:
+        pairs = zip(mix.sources, found or [None] * len(mix.sources), strict=True)
+        self._parts = [source_of(one, own) for (one, _), own in pairs]
         super().__init__(once=any(part.once for part in self._parts))
         told = ((f"source {at} of the Mix", path) for at, path in enumerate(mix._paths))
         #: What errors call each source.
@@ -303,6 +309,9 @@ class Mixed(Source):
     @property
     def is_begun(self) -> bool:
         return any(part.is_begun for part in self._parts)
+
+    def found(self) -> Any:
+        return [part.found() for part in self._parts]
 
     def readers(self) -> Sequence[Any]:
         return [reader for part in self._parts for reader in part.readers()]

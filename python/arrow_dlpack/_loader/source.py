@@ -193,6 +193,12 @@ class Source:
         """Its row groups, if it can read each of them alone."""
         return None
 
+    def found(self) -> Any:
+        """What opens the files that were found, in a copy of the loader in another process: all
+        workers of an epoch divide one list. None for what is opened there as here.
+        """
+        return None
+
     def readers(self) -> Sequence[Any]:
         """What is read of it once, and may have been read by others: readers and iterators."""
         return ()
