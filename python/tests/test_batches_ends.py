@@ -906,3 +906,32 @@ def test_what_a_function_returns_may_have_no_way_to_close():
     assert [batch["x"].tolist() for batch in loader] == [[2], [1], [0]]
     with iter(loader) as batches:
         next(batches)
+
+
+@PREFETCH
+@pytest.mark.parametrize("transform", [None, lambda batch: batch], ids=["plain", "transformed"])
+@pytest.mark.parametrize("of_function", [False, True])
+def test_a_source_that_holds_its_own_batches_is_collected(prefetch, transform, of_function):
+    class Holder:
+        def rows(self):
+            for _ in range(100):
+                yield pa.record_batch({"x": [1, 2]})
+
+    def opened(holder):
+        options = {"batch_size": 2, "prefetch": prefetch, "transform": transform}
+        if of_function:
+            return iter(Loader(lambda index, count: holder.rows(), **options))
+        return iter_batches(holder.rows(), **options)
+
+    threads, holder = threading.active_count(), Holder()
+    holder.batches = opened(holder)
+    next(holder.batches)
+    gone = weakref.ref(holder)
+    del holder
+
+    def is_collected():
+        gc.collect()  # a thread may have the source for one batch
+        return gone() is None
+
+    until(is_collected)
+    until(lambda: threading.active_count() == threads)

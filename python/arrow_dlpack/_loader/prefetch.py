@@ -20,6 +20,10 @@ _Item = tuple[bool, Any]
 _A_WHILE = 0.05
 
 
+class _Results(map):  # type: ignore[type-arg]  # it takes none when it runs
+    """A map to which there are weak references."""
+
+
 class Ahead(Iterator[Any]):
     """The results of a function for each of the batches, some of them ahead.
 
@@ -44,9 +48,9 @@ class Ahead(Iterator[Any]):
         #: Not empty once no more batches are wanted.
         self._stopped: list[None] = []
         self._stop_source = stop
-        # The thread borrows it for each batch: it may refer to what holds these batches.
-        self._work = work
-        self._make = partial(_next, batches, weakref.ref(work))
+        # The thread borrows them for each batch: they may refer to what holds these batches.
+        self._results = _Results(work, batches)
+        self._make = partial(_next, weakref.ref(self._results))
         #: What the thread made last and could not hand over.
         self._left: list[_Item] = []
         arguments = self._make, self._queue, self._places, self._stopped, self._left
@@ -109,13 +113,15 @@ class Ahead(Iterator[Any]):
         self._thread.join(seconds)
 
 
-def _next(batches: Iterator[Any], held: "weakref.ref[Callable[[Any], Any]]") -> _Item:
+def _next(held: "weakref.ref[_Results]") -> _Item:
     """The next batch; the end where there are no more, or they are let go of."""
+    results = held()
+    if results is None:
+        return False, None
     try:
-        batch, work = next(batches, None), held()
-        if batch is None or work is None:
-            return False, None
-        return True, work(batch)
+        return True, next(results)
+    except StopIteration:  # the function raises none
+        return False, None
     except BaseException as error:
         return False, error
 

@@ -16,10 +16,10 @@ use std::{mem, num::NonZero, process};
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
-use pyo3::{create_exception, intern, prelude::*, types::PyDict};
+use pyo3::{PyTraverseError, PyVisit, create_exception, intern, prelude::*, types::PyDict};
 
 use self::forms::{BatchOptionsArg, into_python, not_opened};
-use self::source::chunks_of;
+use self::source::{PythonSource, chunks_of};
 use super::args::{pointless, refuse_twice};
 use super::array::PyArray;
 use super::errors::{Asked, Wishes};
@@ -51,6 +51,7 @@ pub(super) struct PyBatches {
     /// Whether a thread that reads them should stop.
     is_stopped: Arc<AtomicBool>,
     progress: Option<Py<PyAny>>,
+    source: Arc<PythonSource>,
     /// The dictionary columns.
     coded: Vec<Arc<Coded>>,
     whole: Arc<OnceLock<usize>>,
@@ -139,6 +140,15 @@ impl PyBatches {
     fn _stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.progress)?;
+        self.source.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.source.clear();
+    }
 }
 
 impl PyBatches {
@@ -220,7 +230,7 @@ pub(super) fn _open_batches(
     options.resume = resume.map(|(rows, left, random)| Resume { rows, left, random });
     let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let wanted = options.names().map(names);
-    let (chunks, field) = chunks_of(source, wanted.as_deref())?;
+    let (chunks, field, source) = chunks_of(source, wanted.as_deref())?;
     let schema = crate::export::table_schema(&field);
     match (&schema, &wanted) {
         (Some(_), Some(wanted)) if !options.matrix => refuse_twice(wanted)?,
@@ -256,6 +266,7 @@ pub(super) fn _open_batches(
         process: process::id(),
         is_stopped: Arc::default(),
         progress,
+        source,
         coded,
         whole,
         wishes: Wishes::of(&options),

@@ -1,13 +1,14 @@
 //! Sources of batches: streams and arrays of Arrow, and iterators of Python.
 
-use std::{iter, sync::Arc};
+use std::iter;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::{Array, ArrayRef, cast::AsArray, make_array, types::UInt64Type};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::types::{PyIterator, PyTuple};
-use pyo3::{intern, prelude::*};
+use pyo3::{PyTraverseError, PyVisit, intern, prelude::*};
 
 use crate::arrow_types::{child_types, is_renamed};
 use crate::chunks::checked;
@@ -21,11 +22,38 @@ use crate::{Error, ReaderError, batches::rows_at, pending::without_exception};
 /// Chunks in order, each with the number of bytes that were moved to align it.
 type ArrayChunks = Box<dyn Iterator<Item = Result<(ArrayRef, usize), Error>> + Send>;
 
-/// The data of a source, as a stream, as arrays, or as a pair of a schema and an iterator of batches; and its type.
+/// The iterator of a source that Python code makes, until it is dropped. The reader and the batches share it, so that the
+/// garbage collector sees the one reference that there is: a generator may hold the batches that it makes.
+#[derive(Default)]
+pub(in crate::python) struct PythonSource(Mutex<Option<Py<PyIterator>>>);
+
+impl PythonSource {
+    fn lock(&self) -> MutexGuard<'_, Option<Py<PyIterator>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyIterator>> {
+        self.lock().as_ref().map(|iterator| iterator.bind(py).clone())
+    }
+
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Held by a thread for as long as it takes or gets the reference: one in use is none that can go.
+        self.0.try_lock().map_or(Ok(()), |iterator| visit.call(&*iterator))
+    }
+
+    pub(super) fn clear(&self) {
+        // Outside the lock: it may run any code.
+        let iterator = self.lock().take();
+        drop(iterator);
+    }
+}
+
+/// The data of a source, as a stream, as arrays, or as a pair of a schema and an iterator of batches; its type; and the
+/// iterator, if it is one of Python's.
 pub(in crate::python) fn chunks_of(
     source: &Bound<'_, PyAny>,
     wanted: Option<&[String]>,
-) -> PyResult<(ArrayChunks, FieldRef)> {
+) -> PyResult<(ArrayChunks, FieldRef, Arc<PythonSource>)> {
     let failed = |error: PyErr| {
         let is_interrupt = |py: Python<'_>| error.is_instance_of::<PyKeyboardInterrupt>(py);
         let is_urgent = Python::try_attach(is_interrupt).unwrap_or(false);
@@ -35,9 +63,11 @@ pub(in crate::python) fn chunks_of(
     if let Some((schema, batches)) = described(source)? {
         let field = source::field(&schema, wanted)?;
         let (wanted, of) = (wanted.map(<[String]>::to_vec), field.data_type().clone());
-        let mut made = PythonBatches { batches: Some(batches.try_iter()?.unbind()), wanted, of };
+        let source = PythonSource(Mutex::new(Some(batches.try_iter()?.unbind())));
+        let batches = Arc::new(source);
+        let mut made = PythonBatches { batches: Arc::clone(&batches), wanted, of };
         let chunks = iter::from_fn(move || made.next().map_err(failed).transpose());
-        return Ok((Box::new(chunks), field));
+        return Ok((Box::new(chunks), field, batches));
     }
     let [array, _stream] = methods(source.py());
     let is_array = class_has(source, array) == Some(true);
@@ -48,10 +78,11 @@ pub(in crate::python) fn chunks_of(
             Ok(None) => stream.reading.end().err().map(|error| Err(failed(error))),
             next => next.transpose(),
         });
-        return Ok((Box::new(chunks), field));
+        return Ok((Box::new(chunks), field, Arc::default()));
     }
     let Imported { chunks, field, moved, .. } = source::import(source, wanted)?;
-    Ok((Box::new(chunks.into_iter().map(move |chunk| Ok((chunk, moved)))), field))
+    let chunks = chunks.into_iter().map(move |chunk| Ok((chunk, moved)));
+    Ok((Box::new(chunks), field, Arc::default()))
 }
 
 /// A pair of a schema and an iterator; `None` for another object.
@@ -68,8 +99,7 @@ fn described<'py>(
 /// Record batches that Python code makes. Its exceptions stay what they are, where a stream of Arrow's C interface
 /// hands on their words.
 struct PythonBatches {
-    /// `Some` until this is dropped.
-    batches: Option<Py<PyIterator>>,
+    batches: Arc<PythonSource>,
     wanted: Option<Vec<String>>,
     /// The type of all of them, but for the names of lists' items, "item" for most libraries and "element" in Parquet, and
     /// of maps' entries.
@@ -79,8 +109,9 @@ struct PythonBatches {
 impl PythonBatches {
     fn next(&mut self) -> PyResult<Option<(ArrayRef, usize)>> {
         let next = |py: Python<'_>| {
-            let Some(batches) = &self.batches else { return Ok(None) };
-            let Some(batch) = batches.bind(py).clone().next() else { return Ok(None) };
+            let Some(batch) = self.batches.get(py).and_then(|mut batches| batches.next()) else {
+                return Ok(None);
+            };
             let batch = batch.inspect_err(|error| {
                 // Batches that another thread made before this one would come first: the main thread raises it at once.
                 if error.is_instance_of::<PyKeyboardInterrupt>(py) {
@@ -129,10 +160,7 @@ fn interrupt_main(py: Python<'_>) -> PyResult<()> {
 /// Releases what the iterator holds at once.
 impl Drop for PythonBatches {
     fn drop(&mut self) {
-        let batches = self.batches.take();
-        Python::try_attach(|_| {
-            without_exception(|| drop(batches));
-        });
+        Python::try_attach(|_| without_exception(|| self.batches.clear()));
     }
 }
 
