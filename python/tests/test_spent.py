@@ -9,6 +9,7 @@ import threading
 import weakref
 
 import adbc_driver_sqlite.dbapi as sqlite
+import arro3.core
 import duckdb
 import nanoarrow as na
 import numpy as np
@@ -583,7 +584,16 @@ def test_no_state_goes_on_from_the_rest_of_what_is_read_once(make):
     assert rest == [batch["x"].tolist() for batch in whole][2:]
 
 
-@pytest.mark.parametrize("make", [reader, lambda: batches_of(TABLE)], ids=["reader", "generator"])
+OF_TYPES = {
+    "reader": reader,
+    "generator": lambda: batches_of(TABLE),
+    "nanoarrow": lambda: na.ArrayStream(TABLE),
+    "arro3": lambda: arro3.core.RecordBatchReader.from_stream(TABLE),
+    "list of nanoarrow": lambda: [na.ArrayStream(TABLE)],
+}
+
+
+@pytest.mark.parametrize("make", OF_TYPES.values(), ids=OF_TYPES)
 def test_types_that_were_asked_for_take_no_rows_from_a_state(make):
     first = Loader(make(), batch_size=2, framework="numpy")
     next(iter(first))

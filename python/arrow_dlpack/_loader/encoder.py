@@ -15,9 +15,9 @@ from ..typing import Dtype, Nulls
 from .categories import coder_of, is_uuid
 from .columns import AsArrow, Cast, Categories, Columns, Form, Wish, fills_nulls, flag
 from .options import ENCODED, LoaderOptions
-from .readers import Made, reached, reader_of, request_of
+from .readers import Made, reached, reader_of, request_of, table_of
 from .schema import Part, Query, check_lacking, differ, fitted, retyped, type_of_all
-from .source import Source
+from .source import Opened, Source
 from .written import read, written
 
 
@@ -261,6 +261,9 @@ def trained(source: Source, options: LoaderOptions) -> Encoder:
 def _read_schema(source: Source, options: LoaderOptions) -> Any:
     """That of the columns which a Loader reads, before they are codes."""
     what, query = options.wanted, source.asked(_of_requests(options.query))
+    if isinstance(source, Opened) and source.once and (schema := source.schema(query)) is not None:
+        # To open a reader of another library takes its rows from it.
+        source = Opened(lambda columns: table_of(schema))
     with source.explaining(query):
         stream = source.read(query)
         if options.training is not None:

@@ -1,5 +1,6 @@
 """What a source tells of its columns, and of where its files lie, without being read."""
 
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -55,7 +56,16 @@ def known_schema(data: Any) -> Any:
     names = ["schema", "projected_schema", "schema_arrow"] if is_known else []
     names += ["physical_schema"] if is_in_memory(data) else []
     found = (getattr(data, name, None) for name in names)
-    return next((schema for schema in found if isinstance(schema, pa.Schema)), None)
+    schema = next((schema for schema in found if isinstance(schema, pa.Schema)), None)
+    return _schema_of_reader(data) if schema is None else schema
+
+
+def _schema_of_reader(data: Any) -> Any:
+    """That of a reader of another library, which knows it until it has been read."""
+    with suppress(Exception):
+        if _core._is_read_once(data) and hasattr(data.schema, "__arrow_c_schema__"):
+            return import_module("pyarrow").schema(data.schema)
+    return None
 
 
 def is_of_pyarrow(data: Any) -> bool:

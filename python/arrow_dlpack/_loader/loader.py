@@ -498,11 +498,11 @@ class Loader(Loop, Generic[Batch_co]):
 
     def _files(self) -> Any:
         """The files of its paths, which copies in other processes read too."""
-        found = None
         if is_path(self._data) or isinstance(self._data, Mix):
             # They may be in the other process alone, or of a file system that no pickle holds.
             with suppress(Exception):
-                pickle.dumps(found := self._of_data().found())
+                found = self._of_data().found()
+                pickle.dumps(found)
                 return found
         return self._found
 

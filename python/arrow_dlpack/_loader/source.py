@@ -576,9 +576,10 @@ class Several(Source):
             error.add_note(f"This was raised as {self._name(at)} was read.")
             raise
         if not rows and at in self._unknown:
-            name, way = self._name(at), "iter(x) opens it once"
+            self._unknown.discard(at)  # it is said once
             warnings.warn(
-                f"{name} has no rows: if it hands them out once, its types took them, and {way}",
+                f"{self._name(at)} has no rows: if it hands them out once, they went as its types "
+                "were read, and Loader(iter(parts)) opens each part once",
                 stacklevel=2,
             )
 
