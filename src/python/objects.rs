@@ -163,7 +163,7 @@ impl<'py> Items<'py> {
                 (unit, _) => Kind::DurationsOfArray(unit),
             },
             '?' if is_list => Kind::Bool,
-            'L' | 'Q' if is_list && is_large(array)? => Kind::LargeUnsigned,
+            'L' | 'Q' if is_list && has_large(array)? => Kind::LargeUnsigned,
             'b' | 'B' | 'h' | 'H' | 'i' | 'I' | 'l' | 'L' | 'q' | 'Q' if is_list => Kind::Integer,
             'f' | 'd' if is_list => Kind::Float,
             'e' | 'g' if is_list => Kind::OtherFloat,
@@ -272,7 +272,7 @@ impl Class {
             Self::Timedelta => Some(Kind::Duration(Unit::MICROSECOND)),
             Self::Duration => Some(Kind::Duration(Unit::of(one)?)),
             Self::NumpyDatetime => Unit::of(one).map(|_| Some(Kind::Datetime))?,
-            Self::Unsigned if is_large(one)? => Some(Kind::LargeUnsigned),
+            Self::Unsigned if one.extract::<i64>().is_err() => Some(Kind::LargeUnsigned),
             Self::Unsigned => Some(Kind::Integer),
             Self::Datetime | Self::Timestamp if has_zone()? => Some(Kind::Zoned),
             Self::Datetime | Self::Timestamp => Some(Kind::Datetime),
@@ -306,14 +306,13 @@ enum Kind {
     Other,
 }
 
-/// Whether NumPy's unsigned integer, or one of an array of them, is above all of int64.
-fn is_large(integers: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = integers.py();
-    if integers.getattr(intern!(py, "size"))?.eq(0)? {
+/// Whether an array of NumPy's unsigned integers has one that is above all of int64.
+fn has_large(array: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = array.py();
+    if array.getattr(intern!(py, "size"))?.eq(0)? {
         return Ok(false);
     }
-    let largest: u64 = integers.call_method0(intern!(py, "max"))?.extract()?;
-    Ok(i64::try_from(largest).is_err())
+    Ok(array.call_method0(intern!(py, "max"))?.extract::<i64>().is_err())
 }
 
 /// NumPy's name of a unit of durations, such as "us".
