@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
@@ -65,8 +66,7 @@ def asked(
 def taker(framework: Framework) -> Callable[[Tensor], Any]:
     """What makes the framework's tensor of ours."""
     if not isinstance(framework, str):
-        name = _name_of(framework)
-        return framework if name is None else taker(name)
+        return _losing_nothing(framework)
     if framework == "jax":
         return to_jax
     if framework == "numpy":
@@ -75,12 +75,27 @@ def taker(framework: Framework) -> Callable[[Tensor], Any]:
     return torch.from_dlpack  # type: ignore[no-any-return]
 
 
-def _name_of(function: Callable[[Tensor], Any]) -> Framework | None:
-    """The name of the framework whose own function this is, if the function loses something."""
+def _losing_nothing(function: Callable[[Tensor], Any]) -> Callable[[Tensor], Any]:
+    """The function itself, unless it is a framework's own one that loses something."""
+    inner: Any = function
+    while isinstance(inner, partial):
+        inner = inner.func
     for module, name, framework in _LOSING:
-        if getattr(sys.modules.get(module), name, None) is function:
-            return framework
-    return None
+        if getattr(sys.modules.get(module), name, None) is not inner:
+            continue
+        take = taker(framework)
+        if inner is function:
+            return take
+        # The arguments of a partial, such as a device, are for tensors of the framework as well.
+        if framework == "jax":
+            return partial(to_jax, then=function)
+        return lambda tensor: function(take(tensor))
+    return function
+
+
+def _tells(take: Callable[[Tensor], Any]) -> bool:
+    """Whether this tells where a value is that the framework would change: `to_jax` does."""
+    return getattr(take, "func", take) is to_jax
 
 
 def to_numpy() -> Callable[[Tensor], Any]:
@@ -99,27 +114,27 @@ def to_numpy() -> Callable[[Tensor], Any]:
     return take
 
 
-def mapped(batch: Any, take: Callable[[Tensor], Any], column: str | None = None) -> Any:
+def mapped(batch: Any, take: Callable[..., Any], column: str | None = None) -> Any:
     """The same structure of other tensors; Arrow arrays stay as they are.
 
     A plain tuple is a tensor and the mask of its values.
     """
     if isinstance(batch, Tensor):
-        return to_jax(batch, None, column) if take is to_jax else take(batch)
+        return take(batch, None, column) if _tells(take) else take(batch)
     if isinstance(batch, dict):
         return {name: mapped(part, take, name) for name, part in batch.items()}
     if not isinstance(batch, tuple):
         return batch
     if hasattr(batch, "_make"):
         values, *others = batch
-        if take is to_jax and isinstance(batch, (MaskedRagged, Ragged)):
-            first = to_jax(values, None, column, batch.offsets)
+        if _tells(take) and isinstance(batch, (MaskedRagged, Ragged)):
+            first = take(values, None, column, batch.offsets)
         else:
             first = mapped(values, take, column)
         return batch._make([first, *(mapped(part, take, column) for part in others)])
-    if take is to_jax and len(batch) == 2:
+    if _tells(take) and len(batch) == 2:
         values, valid = batch
-        return to_jax(values, valid, column), to_jax(valid)
+        return take(values, valid, column), take(valid)
     return tuple(mapped(part, take, column) for part in batch)
 
 
@@ -132,12 +147,19 @@ def taken(batch: Any, take: Callable[[Tensor], Any], labels: Sequence[str]) -> A
 
 
 def to_jax(
-    tensor: Tensor, mask: Tensor | None = None, column: str | None = None, offsets: Any = None
+    tensor: Tensor,
+    mask: Tensor | None = None,
+    column: str | None = None,
+    offsets: Any = None,
+    *,
+    then: Callable[[Any], Any] | None = None,
 ) -> Any:
     """The `jax.Array` of a tensor, whose values it has: JAX itself wraps what does not fit.
 
-    mask: which values count.
+    mask: which values count. then: what is called with the array.
     """
+    if then is not None:
+        return then(to_jax(tensor, mask, column, offsets))
     if tensor.dtype in _PARTS_OF_BYTES:
         return import_module("jax.numpy").asarray(import_module("numpy").asarray(tensor))
     narrowed = check_jax(tensor, mask, column, offsets)

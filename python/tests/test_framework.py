@@ -1,5 +1,6 @@
 """`framework=` and `writable=`: a framework's tensors, which may write to their memory or not."""
 
+import functools
 import subprocess
 import sys
 
@@ -13,6 +14,10 @@ from arrow_dlpack import Loader, Tensor, ragged, to_tensor, to_tensor_dict
 KINDS = {"torch": torch.Tensor, "jax": jax.Array, "numpy": np.ndarray}
 TABLE = pa.table({"x": [1.5, None, 2.5], "y": [1, 2, 3]})
 TOKENS = pa.array([[1, 2], None, [3]], pa.list_(pa.int32()))
+
+
+class Partial(functools.partial):
+    """One that keeps the partial which it is made of, where functools makes one of two."""
 
 
 def address(array):
@@ -107,6 +112,31 @@ def test_a_function_of_a_framework_loses_no_shape_and_no_values():
             for make in to_tensor_dict, lambda *given, **options: list(Loader(*given, **options)):
                 with pytest.raises(ValueError, match='column "x": value .* does not fit int32'):
                     make(wide, framework=function)
+
+
+def test_nor_does_a_partial_of_such_a_function():
+    table = pa.table({"x": [1, 2], "y": [3, 4]})
+    device = jax.devices()[0]
+    whole = functools.partial(torch.asarray, device="cpu")
+    deep = Partial(Partial(torch.asarray, device="cpu"), dtype=torch.float32)
+    for function in whole, deep:
+        made = to_tensor(table, framework=function)
+        assert made.tolist() == [[1, 3], [2, 4]]
+        assert made.dtype == (torch.float32 if function is deep else torch.int64)
+    wide = pa.table({"x": [2**40], "y": [1]})
+    with jax.enable_x64(False):
+        for inner in jax.dlpack.from_dlpack, jax.numpy.from_dlpack:
+            function = Partial(functools.partial(inner, copy=True), device=device)
+            with pytest.raises(ValueError, match='column "x": value .* does not fit int32.*x64'):
+                to_tensor_dict(wide, framework=function)
+            with pytest.raises(ValueError, match=r"in row 1( |, column 0, )does not fit"):
+                ragged(pa.array([[1], [2**40]]), framework=function)
+            with pytest.raises(ValueError, match="does not fit float32"):
+                list(Loader(pa.table({"x": [1e300]}), framework=function))
+            assert to_tensor_dict(wide, columns=["y"], framework=function)["y"].tolist() == [1]
+    with jax.enable_x64(True):
+        made = to_tensor(wide, framework=function)
+        assert (made.tolist(), made.devices()) == ([[2**40, 1]], {device})
 
 
 def test_what_a_function_raises_is_raised():
