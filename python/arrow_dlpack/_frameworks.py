@@ -120,7 +120,11 @@ def mapped(batch: Any, take: Callable[..., Any], column: str | None = None) -> A
     A plain tuple is a tensor and the mask of its values.
     """
     if isinstance(batch, Tensor):
-        return take(batch, None, column) if _tells(take) else take(batch)
+        try:
+            return take(batch, None, column) if _tells(take) else take(batch)
+        except StopIteration as error:
+            # Or it would end the loop that this is called in, such as that of `map`.
+            raise RuntimeError("framework raised StopIteration") from error
     if isinstance(batch, dict):
         return {name: mapped(part, take, name) for name, part in batch.items()}
     if not isinstance(batch, tuple):

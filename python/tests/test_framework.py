@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 import torch
 from arrow_dlpack import Loader, Tensor, ragged, to_tensor, to_tensor_dict
+from arrow_dlpack.udf import Input, tensor_udf
 
 KINDS = {"torch": torch.Tensor, "jax": jax.Array, "numpy": np.ndarray}
 TABLE = pa.table({"x": [1.5, None, 2.5], "y": [1, 2, 3]})
@@ -145,6 +146,26 @@ def test_what_a_function_raises_is_raised():
 
     with pytest.raises(RuntimeError, match=r"no room for \(3,\)"):
         to_tensor_dict(TABLE, nulls=0, framework=refuse)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda f: to_tensor(TABLE["y"], framework=f),
+        lambda f: to_tensor(TABLE, nulls="mask", framework=f),
+        lambda f: to_tensor(TOKENS, pad=0, nulls="mask", framework=f),
+        lambda f: to_tensor_dict(TABLE, nulls=0, framework=f),
+        lambda f: ragged(TOKENS, nulls="mask", framework=f),
+        lambda f: list(Loader(TABLE, columns=["y"], framework=f)),
+        lambda f: Loader(TABLE, columns=["y"], framework=f).encoder()([{"y": 1}]),
+        lambda f: tensor_udf([Input("y")], framework=f)(np.asarray)(pa.array([1.5], "float32")),
+    ],
+)
+def test_stop_iteration_of_a_function_ends_no_loop(make):
+    """`map` would end at it, and leave out the rest without a word."""
+    with pytest.raises(RuntimeError, match="framework raised StopIteration"):
+        list(map(make, [lambda tensor: next(iter(()))] * 2))
+    assert len(list(map(make, [lambda tensor: tensor] * 2))) == 2
 
 
 WITHOUT_ML_DTYPES = """

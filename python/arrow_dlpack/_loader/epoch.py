@@ -251,15 +251,13 @@ def work_of(options: LoaderOptions, framework: Framework | None) -> Callable[[An
         return None
 
     def work(batch: Any) -> Any:
-        who = "framework"
+        if take is not None:
+            batch = _frameworks.taken(batch, take, labels)
         try:
-            if take is not None:
-                batch = _frameworks.taken(batch, take, labels)
-            who = "transform"
             return batch if transform is None else transform(batch)
         except StopIteration as error:
             # Or it would end the epoch.
-            raise RuntimeError(f"{who} raised StopIteration") from error
+            raise RuntimeError("transform raised StopIteration") from error
 
     return work
 
