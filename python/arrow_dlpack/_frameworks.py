@@ -15,16 +15,22 @@ Framework: TypeAlias = Literal["torch", "jax", "numpy"] | Callable[[Tensor], Any
 #: The frameworks that are called by name.
 NAMES = ("torch", "jax", "numpy")
 
-#: Functions that lose a part of our tensors where the name of their framework does not: what 32
-#: bits do not hold, or the shape.
-_LOSING: tuple[tuple[str, str, Framework], ...] = (
+#: Functions that lose a part of our tensors, and the framework: what 32 bits do not hold, or the
+#: shape.
+_LOSING: tuple[tuple[str, str, Literal["jax", "mlx", "torch"]], ...] = (
     ("jax.dlpack", "from_dlpack", "jax"),
     ("jax.numpy", "from_dlpack", "jax"),
+    ("mlx.core", "array", "mlx"),
+    ("mlx.core", "asarray", "mlx"),
+    ("mlx.core", "from_dlpack", "mlx"),
     ("torch", "asarray", "torch"),
 )
 
 #: Dtypes of which JAX makes narrower ones, unless `jax_enable_x64` is set.
 _WIDE = ("int64", "uint64", "float64", "complex128")
+
+#: The dtypes that MLX makes of others, unless it is asked for one.
+_OF_MLX = {"float64": "float32", "complex128": "complex64"}
 
 #: Dtypes that JAX has, and takes by no DLPack, of which NumPy's arrays are those of ml_dtypes.
 _PARTS_OF_BYTES = ("int2", "int4", "uint2", "uint4", "float4_e2m1fn")
@@ -78,11 +84,15 @@ def taker(framework: Framework) -> Callable[[Tensor], Any]:
 def _losing_nothing(function: Callable[[Tensor], Any]) -> Callable[[Tensor], Any]:
     """The function itself, unless it is a framework's own one that loses something."""
     inner: Any = function
+    has_dtype = False
     while isinstance(inner, partial):
+        has_dtype |= inner.keywords.get("dtype") is not None
         inner = inner.func
     for module, name, framework in _LOSING:
         if getattr(sys.modules.get(module), name, None) is not inner:
             continue
+        if framework == "mlx":
+            return function if has_dtype else partial(_to_mlx, function)
         take = taker(framework)
         if inner is function:
             return take
@@ -94,8 +104,8 @@ def _losing_nothing(function: Callable[[Tensor], Any]) -> Callable[[Tensor], Any
 
 
 def _tells(take: Callable[[Tensor], Any]) -> bool:
-    """Whether this tells where a value is that the framework would change: `to_jax` does."""
-    return getattr(take, "func", take) is to_jax
+    """Whether this refuses values that the framework would change, and tells where they are."""
+    return getattr(take, "func", take) in (to_jax, _to_mlx)
 
 
 def to_numpy() -> Callable[[Tensor], Any]:
@@ -194,14 +204,49 @@ def check_jax(
     """An error if JAX would make other values of some: wrapped integers, or infinity.
 
     Returns floats that JAX would narrow, narrowed by NumPy; None for any other tensor.
-
-    offsets: where rows of different lengths begin, for the error.
     """
     if tensor.dtype not in _WIDE:
         return None
     narrow = narrow_of(tensor.dtype)
     if narrow == tensor.dtype:
         return None
+    made = f"which JAX makes of {tensor.dtype}"
+    way = 'jax.config.update("jax_enable_x64", True) lets it keep them'
+    return _narrowed(tensor, narrow, f"{made}: {way}", mask=mask, column=column, offsets=offsets)
+
+
+def _to_mlx(
+    function: Callable[[Tensor], Any],
+    tensor: Tensor,
+    mask: Tensor | None = None,
+    column: str | None = None,
+    offsets: Any = None,
+) -> Any:
+    """What a function of MLX makes of a tensor, if it has its values."""
+    narrow = _OF_MLX.get(tensor.dtype)
+    if narrow is not None:
+        told = f"which MLX makes of {tensor.dtype}"
+        if tensor.dtype == "float64":
+            keeping = "functools.partial(mlx.core.array, dtype=mlx.core.float64)"
+            told += f": framework={keeping} keeps them, for the CPU"
+        dtype = import_module("numpy").dtype(narrow)
+        _narrowed(tensor, dtype, told, mask=mask, column=column, offsets=offsets)
+    return function(tensor)
+
+
+def _narrowed(
+    tensor: Any,
+    narrow: Any,
+    told: str,
+    *,
+    mask: Tensor | None,
+    column: str | None,
+    offsets: Any,
+) -> Any:
+    """Floats, narrowed, or None for integers; an error for a value that the narrow dtype has not.
+
+    told: what the error says of the dtype. offsets: where rows of different lengths begin, for it.
+    """
     np = import_module("numpy")
     values, narrowed = np.asarray(tensor), None
     if narrow.kind in "iu":
@@ -226,7 +271,4 @@ def check_jax(
     row = "" if first is None else f" in row {first}"
     if column is None and len(at) == 2:
         row += f", column {at[1]},"
-    raise ValueError(
-        f"{where}value {values[at]}{row} does not fit {narrow}, which JAX makes of "
-        f'{tensor.dtype}: jax.config.update("jax_enable_x64", True) lets it keep them'
-    )
+    raise ValueError(f"{where}value {values[at]}{row} does not fit {narrow}, {told}")

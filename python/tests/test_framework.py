@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import jax
+import mlx.core
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -138,6 +139,39 @@ def test_nor_does_a_partial_of_such_a_function():
     with jax.enable_x64(True):
         made = to_tensor(wide, framework=function)
         assert (made.tolist(), made.devices()) == ([[2**40, 1]], {device})
+
+
+def test_what_mlx_would_make_infinite_is_refused():
+    """It makes float32 of float64 unless it is asked for a dtype."""
+    table = pa.table({"x": [0.5, 1e300], "n": [2**40, 1]})
+    keeping = functools.partial(mlx.core.array, dtype=mlx.core.float64)
+    x = table["x"]
+    under_a_null = pa.Array.from_buffers(
+        pa.float64(), 2, [pa.py_buffer(b"\x01"), x.chunk(0).buffers()[1]]
+    )
+    told = "value 1e.300 in row 1(, column 0,)? does not fit float32, which MLX makes of float64"
+    for function in (
+        mlx.core.array,
+        mlx.core.asarray,
+        mlx.core.from_dlpack,
+        functools.partial(mlx.core.array),
+    ):
+        for make, source in (
+            (to_tensor, x),
+            (to_tensor, table),
+            (to_tensor_dict, table),
+            (ragged, pa.array([[0.5], [1e300]])),
+            (lambda *given, **options: list(Loader(*given, **options)), table),
+        ):
+            with pytest.raises(ValueError, match=f"{told}: framework=functools.partial"):
+                make(source, framework=function)
+            make(source, framework=keeping)
+        made = to_tensor_dict(table.slice(0, 1), framework=function)
+        assert (made["x"].tolist(), made["n"].tolist()) == ([0.5], [2**40])
+        assert to_tensor(pa.array([0.1, float("inf")]), framework=function)[1].item() == np.inf
+        values, mask = to_tensor(under_a_null, nulls="mask", framework=function)
+        assert (values[0].item(), mask.tolist()) == (0.5, [True, False])
+    assert to_tensor(x, framework=keeping).tolist() == [0.5, 1e300]
 
 
 def test_what_a_function_raises_is_raised():
