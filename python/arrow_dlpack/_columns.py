@@ -96,12 +96,32 @@ def tensors(udf: "TensorUdf", input: "Input", rows: Any, nulls: Any = None) -> t
     try:
         made = to_tensor(source, dtype=input.dtype, nulls=nulls)
     except (BufferError, ValueError) as error:
-        raise type(error)(f'{udf.name}: "{input.name}": {error}') from error
+        fact, physical, _ = str(error).partition("pass physical=True")
+        # The keyword is of to_tensor.
+        told = fact + cast_of(rows.select(input.arguments).schema.types) if physical else fact
+        raise type(error)(f'{udf.name}: "{input.name}": {told}') from error
     pair = made if isinstance(made, tuple) else (made,)
     if (shape := pair[0].shape[1:]) != input.shape:
         has = f"its rows have shape {shape}, not {input.shape}"
         raise ValueError(f'{udf.name}: "{input.name}": {has}')
     return pair
+
+
+def cast_of(types: Sequence[Any]) -> str:
+    """What makes numbers of the first column that is not just numbers."""
+    for type in types:
+        if isinstance(type, pa.BaseExtensionType):
+            return "pass its storage, in pyarrow pyarrow.array(x).storage"
+        if pa.types.is_dictionary(type):
+            values = ", or its values, pyarrow.array(x).dictionary_decode()"
+            values *= pa.types.is_primitive(type.value_type)
+            return f"pass its codes, in pyarrow pyarrow.array(x).indices{values}"
+        if pa.types.is_decimal(type):
+            return 'cast it in the query, or before the call, in pyarrow x.cast("float64")'
+        if pa.types.is_temporal(type):
+            dtype = f"int{type.bit_width}"
+            return f'cast it in the query, or before the call, in pyarrow x.cast("{dtype}")'
+    return "make numbers of its values before the call"
 
 
 def arrays(udf: "TensorUdf", columns: Sequence[Any]) -> list[Any]:
@@ -110,9 +130,13 @@ def arrays(udf: "TensorUdf", columns: Sequence[Any]) -> list[Any]:
     for name, column in zip(udf.arguments, columns, strict=True):
         try:
             found.append(one_array(column))
-        except (TypeError, ValueError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f'{udf.name}: "{name}" must be a column: {error}') from error
+        except (NotImplementedError, TypeError, ValueError) as error:
+            kind = ValueError if isinstance(error, ValueError) else TypeError
+            told = str(error)
+            if isinstance(error, NotImplementedError):
+                # pyarrow's, for arrays of NumPy's.
+                told = f"{told}: {way}" if (way := _core._way_to_table(column)) else told
+            raise kind(f'{udf.name}: "{name}" must be a column: {told}') from error
     lengths = [len(array) for array in found]
     if len(set(lengths)) > 1:
         named = zip(udf.arguments, lengths, strict=True)

@@ -1,5 +1,6 @@
 """Functions of tensors, called by the engines themselves."""
 
+import re
 import subprocess
 import sys
 import threading
@@ -673,3 +674,46 @@ def test_complete_rows_of_a_slice_of_matrices_are_those_that_were_given(kind):
         wanted = [row if number.is_valid else None for row, number in pairs]
         storage = getattr(found, "storage", found).to_pylist()
         assert [row and np.reshape(row, (2, 1)).tolist() for row in storage] == wanted
+
+
+@pytest.mark.parametrize(
+    ("column", "words", "way_out"),
+    [
+        (pa.array([1], pa.timestamp("s")), 'x.cast("int64")', lambda x: x.cast("int64")),
+        (pa.array([1], pa.date32()), 'x.cast("int32")', lambda x: x.cast("int32")),
+        (pa.array([1], pa.decimal64(5, 2)), 'x.cast("float64")', lambda x: x.cast("float64")),
+        (
+            pa.chunked_array([pa.array(["a"]).dictionary_encode()]),
+            "pyarrow.array(x).indices",
+            lambda x: pa.array(x).indices,
+        ),
+        (
+            pa.array([1]).dictionary_encode(),
+            "or its values, pyarrow.array(x).dictionary_decode()",
+            lambda x: pa.array(x).dictionary_decode(),
+        ),
+        (
+            np.ones(1, ">f4"),
+            'x.astype(x.dtype.newbyteorder("="))',
+            lambda x: x.astype(x.dtype.newbyteorder("=")),
+        ),
+    ],
+)
+def test_columns_that_are_no_numbers_are_made_numbers_before_the_call(column, words, way_out):
+    """A function has not the keywords of to_tensor."""
+
+    @tensor_udf([Input("n"), Input("x", "int64")], Output("int64"))
+    def same(n, x):
+        return x
+
+    n = pa.array([1], pa.float32())
+    with pytest.raises(TypeError, match=re.escape(words)) as refused:
+        same(n, column)
+    assert str(refused.value).startswith('same: "x"')
+    assert "physical" not in str(refused.value)
+    assert len(same(n, way_out(column))) == 1
+    of_several = tensor_udf([Input("m", "int64", columns=["n", "x"])], Output("int64"))
+    several = of_several(lambda m: m[:, 1].copy())
+    with pytest.raises(TypeError, match=re.escape(words)):
+        several(n, column)
+    assert len(several(n, way_out(column))) == 1
