@@ -457,6 +457,7 @@ def from_ragged(
     type: ArrowType | None = None,
     copy: bool | None = None,
 ) -> Array: ...
+@overload
 def from_padded(
     values: SupportsDLPack | CapsuleType,
     lengths: SupportsDLPack | CapsuleType,
@@ -464,13 +465,14 @@ def from_padded(
     *,
     type: ArrowType | None = None,
     mask: SupportsDLPack | CapsuleType | SupportsArrowArray | SupportsArrowStream | None = None,
-    side: Literal["right", "left"] = "right",
+    side: Literal["right", "left"] | None = None,
 ) -> Array:
     """Lists from a tensor (rows, length, ...) whose rows are padded, and a tensor of the rows' lengths: row i is
-    values[i, :lengths[i]]. The way back from to_tensor with pad=. The values are copied.
+    values[i, :lengths[i]]. The way back from to_tensor with pad=. The values are copied. Or, without lengths, from what
+    to_tensor and Loader make of padded rows, which knows its side and its mask: from_padded(*x) would not.
 
     type, mask: those of from_ragged.
-    side: where the padding is, "right" or "left"; there row i is its last lengths[i] values.
+    side: where the padding is, "right", which None stands for, or "left"; there row i is its last lengths[i] values.
 
     Raises BufferError for lengths that are not of the rows, or are longer than they.
 
@@ -479,6 +481,14 @@ def from_padded(
     >>> pa.array(arrow_dlpack.from_padded(values, np.array([2, 0, 1]))).to_pylist()
     [[1, 2], [], [3]]"""
 
+@overload
+def from_padded(
+    values: tuple[Any, ...],
+    lengths: None = None,
+    /,
+    *,
+    type: ArrowType | None = None,
+) -> Array: ...
 @overload
 def to_tensor(
     obj: SupportsArrowArray | SupportsArrowStream,

@@ -79,14 +79,44 @@ def test_rows_padded_on_the_left_are_the_same_lists_again():
         mask = padded.mask if nulls == "mask" else None
         lists = from_padded(padded.values, padded.lengths, mask=mask, side="left")
         assert pa.array(lists).to_pylist() == wanted
-        with pytest.raises(TypeError, match='side="left"'):
+        with pytest.raises(TypeError, match=r"from_padded\(x\) makes a column"):
             to_tensor(padded)
+        assert pa.array(from_padded(padded)).to_pylist() == wanted
+        kind = pa.large_list(pa.int32())
+        assert pa.array(from_padded(padded, type=kind)).type == kind
     lengths = np.array([3, 1], "int16")
     values = np.arange(12).reshape(2, 3, 2)
     lists = pa.array(from_padded(values, lengths, side="left"))
     assert lists.to_pylist() == [values[0].tolist(), values[1, 2:].tolist()]
     with pytest.raises(ValueError, match='side must be "right" or "left", got "middle"'):
         from_padded(values, lengths, side="middle")
+
+
+def test_padded_rows_of_a_framework_know_their_side():
+    for side in "left", "right":
+        loop = Loader(
+            pa.table({"x": TOKENS}),
+            columns={"x": Pad(9, side=side, nulls="mask")},
+            framework="torch",
+        )
+        (batch,) = loop
+        assert pa.array(from_padded(batch["x"])).to_pylist() == TOKENS.to_pylist()
+
+
+def test_values_without_lengths_are_padded_rows():
+    padded = to_tensor(TOKENS, pad=0, nulls=0)
+    words = (
+        "values without lengths must be the padded rows that .* make, a Padded or LeftPadded, got"
+    )
+    for values in padded.values, [np.ones(2)], None:
+        with pytest.raises(TypeError, match=words):
+            from_padded(values)
+    for keyword in {"side": "left"}, {"mask": np.ones(4, bool)}:
+        with pytest.raises(
+            TypeError, match="is for values and lengths: padded rows have their own"
+        ):
+            from_padded(padded, **keyword)
+    assert pa.array(from_padded(padded)).to_pylist() == pa.array(from_padded(*padded)).to_pylist()
 
 
 def test_padding_is_on_demand_and_has_a_length_of_its_own():

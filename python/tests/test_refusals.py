@@ -147,13 +147,13 @@ def test_what_is_no_dict_of_columns_is_named_or_taken_apart():
     rows = ragged(pa.array([[1], [2, 3]]))
     padded = to_tensor(pa.array([[1], [2, 3]]), pad=0)
     for call in (from_dlpack, to_tensor, record_batch):
-        assert "from_ragged(*x) makes a column of lists" in refusal(TypeError, call, rows)
-        assert "from_padded(*x) makes a column of lists" in refusal(TypeError, call, padded)
+        assert "from_ragged(x) makes a column of lists" in refusal(TypeError, call, rows)
+        assert "from_padded(x) makes a column of lists" in refusal(TypeError, call, padded)
     masked = ragged(pa.array([[1], None]), nulls="mask")
-    words = refusal(TypeError, from_dlpack, masked)
-    assert "from_ragged(x.values, x.offsets, mask=x.mask)" in words
-    assert pa.table({"a": from_ragged(*rows)})["a"].to_pylist() == [[1], [2, 3]]
-    assert pa.table({"a": from_padded(*padded)})["a"].to_pylist() == [[1], [2, 3]]
+    assert "from_ragged(x) makes a column" in refusal(TypeError, from_dlpack, masked)
+    assert pa.array(from_ragged(masked)).to_pylist() == [[1], None]
+    assert pa.table({"a": from_ragged(rows)})["a"].to_pylist() == [[1], [2, 3]]
+    assert pa.table({"a": from_padded(padded)})["a"].to_pylist() == [[1], [2, 3]]
 
     lists = from_ragged(*rows)
     assert 'pyarrow.table({"x": x}) makes a table' in refusal(TypeError, record_batch, lists)

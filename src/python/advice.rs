@@ -15,7 +15,7 @@ use super::errors::missing_protocol;
 use super::named_tuples::NamedRows;
 use super::protocols::{has_buffer, is_arrow};
 use super::runtime::loaded_module;
-use crate::{Error, alloc, export::Side};
+use crate::{Error, alloc};
 
 /// What a function accepts.
 #[derive(Clone, Copy, PartialEq)]
@@ -615,18 +615,11 @@ fn of_columns(object: &Bound<'_, PyAny>) -> Found {
 
 /// The way back from the named tuples of tensors that stand for rows of different lengths.
 fn of_rows(object: &Bound<'_, PyAny>) -> Found {
-    let Some(NamedRows { side, mask, .. }) = NamedRows::of(object)? else { return Ok(None) };
-    let (call, bounds, side) = match side {
-        None => ("from_ragged", "offsets", ""),
-        Some(Side::Right) => ("from_padded", "lengths", ""),
-        Some(Side::Left) => ("from_padded", "lengths", ", side=\"left\""),
-    };
-    let parts = match mask {
-        None => "*x".to_owned(),
-        Some(_) => format!("x.values, x.{bounds}, mask=x.mask"),
-    };
-    let made = format!("{call}({parts}{side}) makes a column of lists of it, for pyarrow.table");
-    Ok(Some(made.into()))
+    // Taken apart it would lose its side and the meaning of its mask.
+    Ok(NamedRows::of(object)?.map(|rows| match rows.side {
+        None => "from_ragged(x) makes a column of lists of it, for pyarrow.table".into(),
+        Some(_) => "from_padded(x) makes a column of lists of it, for pyarrow.table".into(),
+    }))
 }
 
 /// What makes Arrow data of a masked array of NumPy's, of numbers.

@@ -416,14 +416,15 @@ fn of_tensors(
     of_values_and_bounds(py, (values, offsets, mask), copy, r#type, None)
 }
 
-/// from_padded(values, lengths, /, *, type=None, mask=None, side="right")
+/// from_padded(values, lengths=None, /, *, type=None, mask=None, side=None)
 /// --
 ///
 /// Lists from a tensor (rows, length, ...) whose rows are padded, and a tensor of the rows' lengths: row i is
-/// values[i, :lengths[i]]. The way back from to_tensor with pad=. The values are copied.
+/// values[i, :lengths[i]]. The way back from to_tensor with pad=. The values are copied. Or, without lengths, from what
+/// to_tensor and Loader make of padded rows, which knows its side and its mask: from_padded(*x) would not.
 ///
 /// type, mask: those of from_ragged.
-/// side: where the padding is, "right" or "left"; there row i is its last lengths[i] values.
+/// side: where the padding is, "right", which None stands for, or "left"; there row i is its last lengths[i] values.
 ///
 /// Raises BufferError for lengths that are not of the rows, or are longer than they.
 ///
@@ -432,15 +433,31 @@ fn of_tensors(
 /// >>> pa.array(arrow_dlpack.from_padded(values, np.array([2, 0, 1]))).to_pylist()
 /// [[1, 2], [], [3]]
 #[pyfunction]
-#[pyo3(signature = (values, lengths, /, *, r#type=None, mask=None, side=SideArg::default()), text_signature = None)]
+#[pyo3(signature = (values, lengths=None, /, *, r#type=None, mask=None, side=None), text_signature = None)]
 pub(super) fn from_padded(
     values: &Bound<'_, PyAny>,
-    lengths: &Bound<'_, PyAny>,
+    lengths: Option<&Bound<'_, PyAny>>,
     r#type: Option<TypeArg>,
     mask: Option<&Bound<'_, PyAny>>,
-    side: SideArg,
+    side: Option<SideArg>,
 ) -> PyResult<PyArray> {
-    from_rows(values, lengths, mask, None, TypeArg::resolve(r#type)?, Some(side.0))
+    let r#type = TypeArg::resolve(r#type)?;
+    if let Some(lengths) = lengths {
+        let side = side.unwrap_or_default().0;
+        return from_rows(values, lengths, mask, None, r#type, Some(side));
+    }
+    for (keyword, is_given) in [("mask", mask.is_some()), ("side", side.is_some())] {
+        if is_given {
+            return Err(pointless(
+                keyword,
+                "is for values and lengths: padded rows have their own",
+            ));
+        }
+    }
+    named_rows(values, None, &r#type)?.ok_or_else(|| {
+        let must = "values without lengths must be the padded rows that to_tensor and Loader make, a Padded or LeftPadded";
+        wrong(values, must)
+    })
 }
 
 /// Lists, texts or binaries from values and offsets, or from values that are padded on a side, and lengths.
