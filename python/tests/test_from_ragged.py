@@ -2,6 +2,7 @@
 
 import ctypes
 import itertools
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -219,3 +220,21 @@ class Unread:
 
     def __dlpack_device__(self):
         raise AssertionError("it was read")
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_a_mask_of_values_is_none_of_rows(dtype):
+    values, offsets = np.array([1, 2, 3]), np.array([0, 2, 3], dtype)
+    mask = np.array([True, False, True])
+    made = (
+        "mask= is of the rows; pyarrow.ListArray.from_arrays(pyarrow.array(from_dlpack(offsets)), "
+        "pyarrow.array(from_dlpack(values, mask=mask))) makes lists"
+    )
+    with pytest.raises(BufferError, match=re.escape(made)):
+        from_ragged(values, offsets, mask=mask)
+    lists = pa.ListArray.from_arrays(
+        pa.array(from_dlpack(offsets)), pa.array(from_dlpack(values, mask=mask))
+    )
+    assert lists.to_pylist() == [[1, None], [3]]
+    with pytest.raises(BufferError, match=r"a mask of shape \[1\] fits neither .* shape \[2\]$"):
+        from_ragged(values, offsets, mask=mask[:1])

@@ -5,13 +5,14 @@ import ctypes
 import operator
 
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 import torch
-from arrow_dlpack import Array, Tensor, to_tensor
+from arrow_dlpack import Array, Tensor, asdlpack, to_tensor
 from dlpack_conformance.abi.dlpack import CUDA, IS_COPIED
 from hostile import Producer, header
 
@@ -258,3 +259,14 @@ def test_a_sequence_is_still_taken_as_a_tensor(dtype, monkeypatch):
     assert pd.Series(row).tolist() == [3, 4, 5]
     assert pd.DataFrame({"x": row})["x"].tolist() == [3, 4, 5]
     assert pl.Series(Array.from_dlpack(row)).to_list() == [3, 4, 5]
+
+
+def test_elements_that_share_a_byte_are_no_views_but_values():
+    values = np.array([0, 0.5, 1, 1]).astype(ml_dtypes.float4_e2m1fn)
+    x = asdlpack(jnp.asarray(values))
+    for index in 0, slice(None), None:
+        with pytest.raises(
+            BufferError, match=r"numpy\.asarray\(x\) is an array .* x\.tolist\(\) has"
+        ):
+            x[index]
+    assert (x.tolist(), np.asarray(x)[::-2].tolist()) == ([0, 0.5, 1, 1], [1, 0.5])

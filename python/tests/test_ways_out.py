@@ -79,6 +79,9 @@ ARROW = {
     "a set": ({1, 2}, r"pyarrow\.array\(x\)", pa.array),
     "a generator": ((x for x in [1]), r"array\(list\(x\)\)", lambda x: pa.array(list(x))),
     "an iterable": (Iterable(), r"pyarrow\.array\(x\)", pa.array),
+    "an iterable of batches": (dict(enumerate(TABLE.to_batches())).values(),
+                               r"pyarrow\.Table\.from_batches\(list\(x\)\)",
+                               lambda x: pa.Table.from_batches(list(x))),
     "batches": (iter(TABLE.to_batches()), r"RecordBatchReader\.from_batches\(schema, x\)",
                 lambda x: pa.RecordBatchReader.from_batches(TABLE.schema, x)),
     "tables": ([TABLE, TABLE], r"pyarrow\.concat_tables\(x\)", pa.concat_tables),
@@ -91,6 +94,22 @@ ARROW = {
                    lambda x: pa.concat_arrays(map(pa.array, x))),
     "rows": ([{"a": 1}], r"pyarrow\.Table\.from_pylist\(x\)", pa.Table.from_pylist),
     "a dict": ({"a": [1]}, r"pyarrow\.table\(x\)", pa.table),
+    "a dict by numbers": (
+        {0: [1]}, r"table\(\{str\(name\): column for name, column in x.items\(\)\}\)",
+        lambda x: pa.table({str(name): column for name, column in x.items()})),
+    "a dict of large numbers by numbers": (
+        {0: [1, 2**70], 1: [1, 2]},
+        r"table\(\{\*\*\{str\(name\): .*\}, '0': pyarrow\.array\(numpy\.asarray\(x\[0\], ",
+        lambda x: pa.table({
+            **{str(name): column for name, column in x.items()},
+            "0": pa.array(np.asarray(x[0], "float64"))})),
+    "a dict of texts by numbers": (
+        {0: np.array(["a"]), 1: np.ones(1)},
+        r"record_batch\(\{\*\*\{str\(name\): .*\}, '0': pyarrow\.array\(x\[0\]\)\}\)",
+        lambda x: to_tensor_dict(
+            record_batch({
+                **{str(name): column for name, column in x.items()}, "0": pa.array(x[0])}),
+            columns=["1"])["1"].to_arrow()),
     "a dict of tensors": ({"a": np.ones(2)}, r"record_batch\(x\)", record_batch),
     "tensors": ([np.ones(2)], r"numpy\.stack\(x\)", lambda x: from_dlpack(np.stack(x))),
     "NumPy": (np.ones(2), r"asdlpack\(x\) and Tensor\.from_dlpack\(x\) make a Tensor of it, "
@@ -99,6 +118,10 @@ ARROW = {
     "a memoryview": (memoryview(b"ab"), r"asdlpack\(x\)", lambda x: asdlpack(x).to_arrow()),
     "array.array": (array.array("f", [1]), r"asdlpack\(x\)", lambda x: asdlpack(x).to_arrow()),
     "a pyarrow buffer": (pa.py_buffer(b"a"), r"asdlpack\(x\)", lambda x: asdlpack(x).to_arrow()),
+    "Arrow IPC in a buffer": (pa.py_buffer(stream()), r"pyarrow\.ipc\.open_stream\(x\) reads it",
+                              pa.ipc.open_stream),
+    "Arrow IPC in a memoryview": (memoryview(stream()),
+                                  r"pyarrow\.ipc\.open_stream\(x\) reads it", pa.ipc.open_stream),
     "a number": (1.5, r"pyarrow\.array\(\[x\]\)", lambda x: pa.array([x])),
     "a pyarrow value": (pa.scalar(1), r"pyarrow\.array\(\[x\]\)", lambda x: pa.array([x])),
     "None": (None, "return missing", None),
@@ -178,6 +201,73 @@ def test_errors_for_other_objects_say_how_to_make_arrow_data(name):
             assert pattern.search(message) or table in message
     if way_out is not None:
         assert to_tensor(way_out(source)).size >= 0
+
+
+def test_a_row_by_numbers_is_one_by_texts():
+    x = {0: 1.5, 1: 2**70}
+    made = "from_pylist([{**{str(name): column for name, column in x.items()}, '1': float(x[1])}])"
+    assert made in refusal(Array, x)
+    row = {**{str(name): column for name, column in x.items()}, "1": float(x[1])}
+    assert to_tensor(pa.Table.from_pylist([row])).tolist() == [[1.5, 2.0**70]]
+
+
+class Batches:
+    def __iter__(self):
+        return iter(TABLE.to_batches())
+
+
+def test_an_iterable_of_batches_is_a_list_or_an_iterator_of_them():
+    for source in Batches(), dict(enumerate(TABLE.to_batches())).values():
+        words = refusal(Loader, source)
+        assert "list(x) is a list of its batches, and iter(x) goes through them once" in words
+        for made in list(source), iter(source):
+            (batch,) = Loader(made)
+            assert batch["a"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("x", [
+    np.zeros(2, [("a", "f4"), ("b", "i8")]),
+    np.zeros(2, [("a", "f4", (2, 3)), ("b", "i8")]),
+    np.zeros(2, [("a", "f4", 2), ("b", "U3")]),
+    np.zeros((2, 3), [("a", "f4"), ("b", "i8")]),
+])  # fmt: skip
+def test_records_are_a_table_of_their_fields(x, order):
+    """Of any byte order, with fields of a shape, at steps that are no multiple of their size."""
+    x = x.astype(x.dtype.newbyteorder(order))
+    words = refusal(Array, x)
+    if order == ">":
+        assert 'x.astype(x.dtype.newbyteorder("=")) has the machine\'s byte order, and of' in words
+        x = x.astype(x.dtype.newbyteorder("="))
+    if x.ndim == 1 and x["a"].ndim == 1:
+        assert "pyarrow.table({name: x[name] for name in x.dtype.names}) makes a table" in words
+        table = pa.table({name: x[name] for name in x.dtype.names})
+    else:
+        made = (
+            "record_batch({name: pyarrow.array(x[name]) if x[name].ndim == 1 else "
+            "numpy.ascontiguousarray(x[name]) for name in x.dtype.names}) makes a table"
+        )
+        assert made in words
+        table = record_batch(
+            {
+                name: pa.array(x[name]) if x[name].ndim == 1 else np.ascontiguousarray(x[name])
+                for name in x.dtype.names
+            }
+        )
+    assert to_tensor_dict(table, columns=["a"])["a"].shape == x["a"].shape
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_fields_of_records_in_records_are_taken_one_by_one(order):
+    x = np.zeros(2, np.dtype([("a", [("b", "f4")]), ("c", "i8")]).newbyteorder(order))
+    words = refusal(Array, x)
+    assert (
+        "x['a'] has records of its own: take the fields of all one by one, as x['a']['b']" in words
+    )
+    if order == ">":
+        assert 'x.astype(x.dtype.newbyteorder("=")) has the machine\'s byte order, and of' in words
+        x = x.astype(x.dtype.newbyteorder("="))
+    assert pa.table({"b": x["a"]["b"], "c": x["c"]})["b"].to_pylist() == [0, 0]
 
 
 def test_a_parquet_file_is_read_or_gone_through(tmp_path):
@@ -261,6 +351,22 @@ def test_lists_of_structs_are_flattened():
     lists = pa.array([[{"a": 1}, {"a": 2}]])
     assert "items are structs: flatten one level first" in refusal(ragged, lists)
     assert to_tensor_dict(pc.list_flatten(lists))["a"].tolist() == [1, 2]
+
+
+def test_lists_of_maps_are_flattened():
+    lists = pa.array([[[("a", 1)]], []], pa.list_(pa.map_(pa.string(), pa.int8())))
+
+    def loop(x):
+        return list(Loader(pa.table({"x": x})))
+
+    of_one = pa.list_(lists.type.value_type, 1)
+    for call in ragged, lambda x: to_tensor(x, pad=0), loop, lambda x: ragged(x.cast(of_one)):
+        words = refusal(call, lists[:1])
+        assert "flatten the lists first, as pyarrow.compute.list_flatten does" in words
+        assert ("AsArrow()" in words) == (call is loop)
+    maps = pc.list_flatten(lists)
+    assert "x.keys and x.items" in refusal(ragged, maps)
+    assert to_tensor(maps.items).tolist() == [1]
 
 
 @pytest.mark.parametrize("nulls", ["error", "mask"])

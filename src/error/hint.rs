@@ -69,7 +69,7 @@ pub enum Hint {
     FlattenTexts,
     /// The items of lists of one length are ragged.
     FlattenToRagged,
-    /// The items of rows are of an extension type, whose storage alone has a form.
+    /// The items of rows are maps, or of an extension type whose storage alone has a form.
     FlattenExtensions,
     /// A type of rows is one of lists, texts or binaries.
     TypeOfRows,

@@ -84,6 +84,7 @@ fn item_hint(hint: Hint) -> Hint {
         Hint::Decimal => Hint::Float64,
         Hint::Lists => Hint::FlattenLists,
         Hint::Texts | Hint::Binaries => Hint::FlattenTexts,
+        Hint::Entries => Hint::FlattenExtensions,
         other => other,
     }
 }
@@ -135,6 +136,7 @@ pub(crate) fn hint(data_type: &DataType) -> Hint {
             | Hint::Binaries
             | Hint::Lists
             | Hint::Fields
+            | Hint::Entries
             | Hint::AllNull) => item_hint(of_item),
             _ => Hint::Lists,
         },

@@ -108,6 +108,8 @@ enum Made {
     /// Values of which pyarrow makes an array.
     Of(Cow<'static, str>),
     Array(Cow<'static, str>),
+    /// Of values, or of batches: nothing is read of what may be read but once.
+    OfIterable,
     /// `from_dlpack` makes it of a tensor.
     OfTensor,
 }
@@ -117,6 +119,7 @@ impl Made {
         match self {
             Self::Of(values) => format!("pyarrow.array({values})").into(),
             Self::Array(array) => array.as_ref().into(),
+            Self::OfIterable => "pyarrow.array(x)".into(),
             Self::OfTensor => "from_dlpack(x)".into(),
         }
     }
@@ -126,6 +129,11 @@ impl Made {
         match self {
             Self::Of(column) | Self::Array(column) => {
                 format!("pyarrow.table({{\"x\": {column}}}) makes a table of values")
+            }
+            Self::OfIterable => {
+                "list(x) is a list of its batches, and iter(x) goes through them once; pyarrow.table({\"x\": x}) makes a \
+                 table of values"
+                    .to_owned()
             }
             Self::OfTensor => {
                 "arrow_dlpack.record_batch({\"x\": x}) makes a table of it".to_owned()
@@ -563,27 +571,36 @@ fn of_objects(object: &Bound<'_, PyAny>, x: &str, is_tensor: bool) -> Found {
 /// How to make a table of a dict of lists of which pyarrow makes none, or of values that are one row.
 fn of_columns(object: &Bound<'_, PyAny>) -> Found {
     let Ok(dict) = object.cast::<PyDict>() else { return Ok(None) };
+    let has_names = has_names(dict);
+    // Names of columns are texts.
+    let whole = if has_names { "x" } else { BY_TEXTS };
+    let key = |name: &Bound<'_, PyAny>| {
+        let text = if has_names { name.repr() } else { name.str()?.repr() };
+        text.map(|text| text.to_string())
+    };
     let mut arrays = Vec::new();
     for (name, value) in dict.iter() {
         let is_flat = value.getattr_opt("ndim")?.is_none_or(|ndim| ndim.eq(1).unwrap_or(true));
-        let name = name.repr()?.to_string();
         // Texts, times and objects of NumPy.
-        let way_out = if is_flat { of_dtype(&value, &format!("x[{name}]"))? } else { None };
+        let place = format!("x[{}]", name.repr()?);
+        let way_out = if is_flat { of_dtype(&value, &place)? } else { None };
         if let Some(made) = way_out.and_then(|way_out| way_out.made) {
-            arrays.push(format!("{name}: {}", made.array()));
+            arrays.push(format!("{}: {}", key(&name)?, made.array()));
         }
     }
     if !arrays.is_empty() {
         let arrays = arrays.join(", ");
-        return Ok(Some(format!("record_batch({{**x, {arrays}}}) makes a table of it").into()));
+        return Ok(Some(
+            format!("record_batch({{**{whole}, {arrays}}}) makes a table of it").into(),
+        ));
     }
     let (mut made, mut floats, mut is_row) = (Vec::new(), Vec::new(), false);
     for (name, value) in dict.iter() {
         if value.is_instance_of::<PyTuple>() || value.hasattr("__dlpack__")? || is_arrow(&value)? {
             return Ok(None);
         }
-        let name = name.repr()?.to_string();
-        let place = format!("x[{name}]");
+        let place = format!("x[{}]", name.repr()?);
+        let name = key(&name)?;
         if let Some(items) = listed(&value)? {
             let array = of_values(&items, &place)?;
             made.extend(array.map(|(array, _)| format!("{name}: {array}")));
@@ -602,15 +619,22 @@ fn of_columns(object: &Bound<'_, PyAny>) -> Found {
     }
     if is_row {
         let row = match floats.is_empty() {
-            true => "x".to_owned(),
-            false => format!("{{**x, {}}}", floats.join(", ")),
+            true => whole.to_owned(),
+            false => format!("{{**{whole}, {}}}", floats.join(", ")),
         };
         let made = format!("pyarrow.Table.from_pylist([{row}]) makes a table of one row");
         return Ok(Some(made.into()));
     }
     let made = made.join(", ");
     Ok((!made.is_empty())
-        .then(|| format!("pyarrow.table({{**x, {made}}}) makes a table of it").into()))
+        .then(|| format!("pyarrow.table({{**{whole}, {made}}}) makes a table of it").into()))
+}
+
+/// What has the columns of a dict by names that are texts.
+const BY_TEXTS: &str = "{str(name): column for name, column in x.items()}";
+
+fn has_names(dict: &Bound<'_, PyDict>) -> bool {
+    dict.keys().iter().all(|name| name.is_instance_of::<PyString>())
 }
 
 /// The way back from the named tuples of tensors that stand for rows of different lengths.
@@ -661,7 +685,9 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
             Some(format!("{swapped}, of which pyarrow.array makes Arrow data").into())
         }
         "M" | "m" => Some(WayOut::values(flat, &format!("Arrow data of {dtype}")).and(&numbers)),
-        "O" if object.hasattr("levels")? => Some(format!("{x}.to_frame() makes a frame of it").into()),
+        "O" if object.hasattr("levels")? => {
+            Some(format!("{x}.to_frame() makes a frame of it").into())
+        }
         "O" if are_objects
             && are_unknown(&listed(&object.call_method0("tolist")?)?.unwrap_or_default())? =>
         {
@@ -676,10 +702,13 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
             Some(of_objects.unwrap_or_else(plain))
         }
         "T" => Some(WayOut::values(format!("{flat}.tolist()"), "Arrow data of texts")),
-        "V" if !dtype.getattr("names")?.is_none() => Some(
-            format!("pyarrow.table({{name: {x}[name] for name in {x}.dtype.names}}) makes a table of its fields")
-                .into(),
-        ),
+        "V" if !dtype.getattr("names")?.is_none() => {
+            let fields = of_fields(&dtype, x, is_flat)?;
+            Some(match dtype.getattr("isnative")?.extract()? {
+                true => fields.into(),
+                false => format!("{swapped}, and of that {fields}").into(),
+            })
+        }
         _ if !dtype.getattr("isnative")?.extract::<bool>()? => Some(swapped.into()),
         "f" if dtype.getattr("itemsize")?.extract::<usize>()? > 8 => {
             Some(format!("{x}.astype(\"float64\") is a tensor").into())
@@ -701,6 +730,32 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
         _ if has_mask => Some(WayOut::array(of_masked(x), "Arrow data of it, with nulls")),
         _ => None,
     })
+}
+
+/// What to do with an array of NumPy's records. `x`: what it is called.
+fn of_fields(dtype: &Bound<'_, PyAny>, x: &str, is_flat: bool) -> PyResult<String> {
+    let mut are_flat = is_flat;
+    for name in dtype.getattr("names")?.try_iter()? {
+        let name = name?;
+        let base = dtype.get_item(&name)?.getattr("base")?;
+        if let Some(own) = base.getattr("names")?.try_iter().ok().and_then(|mut own| own.next()) {
+            let place = format!("{x}[{}]", name.repr()?);
+            return Ok(format!(
+                "{place} has records of its own: take the fields of all one by one, as {place}[{}]",
+                own?.repr()?
+            ));
+        }
+        are_flat &= dtype.get_item(&name)?.getattr("shape")?.is_empty()?;
+    }
+    let column = match are_flat {
+        true => format!("pyarrow.table({{name: {x}[name]"),
+        // pyarrow makes arrays of arrays of one dimension, and fields of a record may lie at no multiple of their size.
+        false => format!(
+            "record_batch({{name: pyarrow.array({x}[name]) if {x}[name].ndim == 1 else \
+             numpy.ascontiguousarray({x}[name])"
+        ),
+    };
+    Ok(format!("{column} for name in {x}.dtype.names}}) makes a table of its fields"))
 }
 
 /// How to convert an array of numbers of which NumPy makes no tensor: of a dtype of ml_dtypes's, or of a field of a record
@@ -853,7 +908,9 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
         || has_buffer(object)
     {
         return Ok(Some(
-            "asdlpack(x) is a tensor of its memory, and to_arrow() of that an Array".into(),
+            "asdlpack(x) is a tensor of its memory, and to_arrow() of that an Array; if it is Arrow IPC, \
+             pyarrow.ipc.open_stream(x) reads it"
+                .into(),
         ));
     }
     if let Ok(dict) = object.cast::<PyDict>() {
@@ -863,13 +920,10 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
             matches!(first.as_ref().unwrap_or(value).hasattr("__dlpack__"), Ok(true))
         };
         let are_tensors = dict.values().iter().any(|value| is_tensor(&value));
-        let has_names = dict.keys().iter().all(|name| name.is_instance_of::<PyString>());
-        let words = match (are_tensors, has_names) {
-            (true, true) => "record_batch(x) makes a table of tensors",
-            (true, false) => {
-                "record_batch({str(name): column for name, column in x.items()}) makes a table of tensors"
-            }
-            (false, _) => "pyarrow.table(x) makes a table of it",
+        let columns = if has_names(dict) { "x" } else { BY_TEXTS };
+        let words = match are_tensors {
+            true => format!("record_batch({columns}) makes a table of tensors"),
+            false => format!("pyarrow.table({columns}) makes a table of it"),
         };
         return Ok(Some(words.into()));
     }
@@ -895,7 +949,10 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
         return of_items(object);
     }
     Ok(match object.hasattr("__iter__")? && !object.hasattr("__arrow_c_schema__")? {
-        true => Some(WayOut::values("x", "an array of values")),
+        true => Some(
+            WayOut::made(Made::OfIterable, "an array of values")
+                .and(", and pyarrow.Table.from_batches(list(x)) a table of record batches"),
+        ),
         false => None,
     })
 }

@@ -21,7 +21,7 @@ use super::protocols::is_arrow;
 use super::runtime::unlocked;
 use super::tensor::PyTensor;
 use crate::import::{self, Side, TableColumn};
-use crate::{CopyReason, Error, ManagedTensor, alloc, columns, error::Names};
+use crate::{CopyReason, Error, ManagedTensor, MaskProblem, alloc, columns, error::Names};
 
 /// record_batch(data, /, names=None, *, copy=None, type=None)
 /// --
@@ -486,9 +486,19 @@ fn of_values_and_bounds(
     let options = r#type.import(&values, copy)?;
     // The offsets are checked, and so are the values if they are texts.
     let nbytes = values.nbytes().saturating_add(bounds.nbytes());
-    let (array, field) = unlocked(py, nbytes, || match side {
+    let of_values = mask.as_ref().is_some_and(|mask| mask.shape() == values.shape());
+    let made = unlocked(py, nbytes, || match side {
         Some(side) => import::padded(values, bounds, mask, side, &options),
         None => import::ragged(values, bounds, mask, &options),
-    })?;
-    Ok(PyArray::try_new(array, field)?)
+    });
+    match made {
+        Ok((array, field)) => Ok(PyArray::try_new(array, field)?),
+        Err(error @ Error::BadMask(MaskProblem::Shape { .. })) if of_values && side.is_none() => {
+            Err(PyBufferError::new_err(format!(
+                "{error}: mask= is of the rows; pyarrow.ListArray.from_arrays(pyarrow.array(from_dlpack(offsets)), \
+                 pyarrow.array(from_dlpack(values, mask=mask))) makes lists with nulls among their values"
+            )))
+        }
+        Err(error) => Err(error.into()),
+    }
 }

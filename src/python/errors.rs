@@ -470,8 +470,8 @@ impl Asked<'_> {
     /// Whether a column of batches may be Arrow data in place of what this hint says.
     fn may_be_arrow(hint: Hint) -> bool {
         use Hint::{
-            Binaries, Entries, FlattenLists, FlattenStructs, FlattenTexts, Float64, Interval,
-            Physical, RowByRow, Runs, Text, Texts,
+            Binaries, Entries, FlattenExtensions, FlattenLists, FlattenStructs, FlattenTexts,
+            Float64, Interval, Physical, RowByRow, Runs, Text, Texts,
         };
         matches!(
             hint,
@@ -485,6 +485,7 @@ impl Asked<'_> {
                 | FlattenStructs
                 | FlattenLists
                 | FlattenTexts
+                | FlattenExtensions
                 | Float64
                 | Physical(_)
         )

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use arrow_schema::FieldRef;
-use pyo3::prelude::*;
+use pyo3::{exceptions::PyBufferError, prelude::*};
 
 use super::{dlpack::exchange::BorrowedTensor, lent_tensor::LentTensor};
 use crate::pending::attached;
@@ -116,7 +116,12 @@ impl PyTensor {
 
     /// A view of some of the elements. It keeps the column's field if it consists of whole rows.
     pub(super) fn part(&self, py: Python<'_>, picks: &[Index]) -> PyResult<Self> {
-        let tensor = self.tensor.part(picks)?;
+        let tensor = self.tensor.part(picks).map_err(|error| match error {
+            Error::PackedStrides { .. } => PyBufferError::new_err(format!(
+                "{error}: numpy.asarray(x) is an array of all, in a byte each, and x.tolist() has their values"
+            )),
+            error => error.into(),
+        })?;
         let is_rows = tensor.ndim() > 0 && tensor.shape().get(1..) == self.tensor.shape().get(1..);
         let field = self.field.clone().filter(|_| is_rows);
         Ok(Self { tensor, field, is_part: true, ..self.share(py) })
