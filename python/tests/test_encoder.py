@@ -543,6 +543,21 @@ def test_types_without_values_of_python_take_arrow_data(trained):
         one(trained, 5, wish=AsArrow())
 
 
+def test_intervals_are_words_of_a_loop_and_as_texts_of_an_encoder_too():
+    x = pa.array([(1, 2, 3), (0, 1, 0), (1, 2, 3)], pa.month_day_nano_interval())
+    wish = {"x": Categories.scan()}
+    loop = Loader(pa.table({"x": x}), columns=wish)
+    assert next(iter(loop))["x"].tolist() in ([0, 1, 0], [1, 0, 1])
+    made = "pyarrow.array([value and str(value) for value in x.to_pylist()])"
+    for call in loop.encoder, lambda: Encoder(columns=wish).fit(pa.table({"x": x})):
+        with pytest.raises(TypeError, match=rf'column "x": .* no intervals .*{re.escape(made)}'):
+            call()
+    texts = pa.array([value and str(value) for value in x.to_pylist()])
+    loop = Loader(pa.table({"x": texts}), columns=wish)
+    codes = loop.encoder()([{"x": str(value)} for value in x.to_pylist()])["x"].tolist()
+    assert codes == next(iter(loop))["x"].tolist()
+
+
 class NoZone(dt.tzinfo):
     def utcoffset(self, _when):
         raise ValueError("mine")

@@ -576,6 +576,13 @@ pub(super) fn _words(
     if let Ok(Some(Extension::Bool8)) = Extension::of(&field) {
         field = Arc::new(Field::new(name, DataType::Boolean, true));
     }
+    if let DataType::Interval(_) = field.data_type() {
+        // Of which there are arrays, and no objects of Python's that a request has.
+        return Err(PyTypeError::new_err(format!(
+            "column {name:?}: an encoder has no intervals as words: make texts of them before training, as \
+             pyarrow.array([value and str(value) for value in x.to_pylist()]) does"
+        )));
+    }
     let is_of_width = |word: &Bound<'_, PyAny>| match field.data_type() {
         DataType::FixedSizeBinary(width) => {
             word.len().map_or(true, |len| i32::try_from(len) == Ok(*width))
