@@ -11,6 +11,7 @@ import threading
 import time
 import tracemalloc
 import weakref
+from contextlib import contextmanager
 from pathlib import Path
 
 import hostile_arrow
@@ -935,3 +936,57 @@ def test_a_source_that_holds_its_own_batches_is_collected(prefetch, transform, o
 
     until(is_collected)
     until(lambda: threading.active_count() == threads)
+
+
+def test_what_a_thread_reads_is_no_garbage_while_it_reads():
+    """A finalizer in the cycle lets the thread go on, which would read what is collected."""
+    table = pa.table({"x": np.arange(10_000_000)})  # of which a conversion takes a while
+    ended = []
+
+    class Held:
+        def __del__(self):
+            time.sleep(0.2)
+
+    def begun():
+        held, is_read = Held(), threading.Event()
+
+        def rows():
+            try:
+                for number in range(5):
+                    if number == 1:
+                        is_read.set()
+                    if number == 2:
+                        time.sleep(0.4)  # after the finalizer
+                    _ = held
+                    yield table
+            finally:
+                ended.append(True)
+
+        options = {"batch_size": len(table), "dtype": "float32", "prefetch": 4}
+        held.batches = iter_batches(rows(), **options)
+        next(held.batches)
+        return is_read
+
+    with unraisable() as raised:
+        for _ in range(4):
+            begun().wait()
+            time.sleep(0.004)
+            gc.collect()
+
+        def are_ended():
+            gc.collect()
+            return len(ended) == 4
+
+        until(are_ended)
+    assert not raised
+
+
+@contextmanager
+def unraisable():
+    """The exceptions that Python ignores."""
+    found, before = [], sys.unraisablehook
+    sys.unraisablehook = lambda told: found.append(repr(told.exc_value))
+    try:
+        yield found
+    finally:
+        sys.unraisablehook = before

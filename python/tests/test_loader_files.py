@@ -1912,3 +1912,33 @@ def test_workers_divide_one_list_of_files(tmp_path):
     init = functools.partial(add_a_file, folder=str(tmp_path))
     batches = loader.torch(num_workers=2, worker_init_fn=init)
     assert sorted(x for batch in batches for x in batch["x"].tolist()) == list(range(20))
+
+
+@pytest.mark.parametrize("call", [len, iter, Loader.encoder], ids=["len", "iter", "encoder"])
+@pytest.mark.parametrize("form", ["parquet", "arrows"])
+def test_an_epoch_keeps_the_stamps_that_it_began_with(tmp_path, call, form):
+    """Others look at the files meanwhile, and read those that were replaced anew."""
+
+    def write(start):
+        for at in range(20):
+            table = pa.table({"x": range(start + 1000 * at, start + 1000 * at + 1000)})
+            path = tmp_path / f"{at:02}.{form}"
+            if form == "parquet":
+                options = {"row_group_size": 100, "compression": "none", "use_dictionary": False}
+                pq.write_table(table, f"{path}.new", **options)
+            else:
+                with pa.ipc.new_stream(f"{path}.new", table.schema) as file:
+                    file.write_table(table)
+            os.replace(f"{path}.new", path)
+
+    write(100_000)
+    options = {"shuffle": 200, "seed": 1} if form == "parquet" else {}
+    loader = Loader(sorted(tmp_path.iterdir()), batch_size=50, framework="numpy", **options)
+    epoch = iter(loader)
+    next(epoch)
+    write(500_000)
+    call(loader)
+    with pytest.raises(OSError, match="was replaced or written to while an epoch read it"):
+        list(epoch)
+    found = [x for batch in loader for x in batch["x"].tolist()]
+    assert sorted(found) == list(range(500_000, 520_000))

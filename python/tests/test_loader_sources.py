@@ -301,6 +301,16 @@ def test_what_arrow_flight_answers_is_read_once():
         assert [batch["x"].tolist() for batch in loader] == [[1, 2], [3, 4]]
         with pytest.raises(TypeError, match="a reader is read once"):
             list(loader)
+        reader = opened()
+        for source in reader, lambda index, count: reader:
+            again = Loader(source, columns=["x"], batch_size=2)
+            if source is reader:
+                next(iter(again))
+                state = again.state_dict()
+                again = Loader(source, columns=["x"], batch_size=2)
+            again.load_state_dict(state)
+            with pytest.raises(ValueError, match="took rows of this .*: open it again"):
+                list(again)
         whole = Loader(opened, batch_size=5, columns={"s": Categories.scan()})
         assert [batch["s"].tolist() for _ in range(2) for batch in whole] == [[0, 1, 2, 3, 4]] * 2
         for way in "to_reader", "read_all":

@@ -165,6 +165,12 @@ impl Queue {
         self.lock().is_stopped
     }
 
+    /// Whether the thread waits until a batch is taken, or has ended: it reads nothing before that.
+    pub(crate) fn is_idle(&self) -> bool {
+        let state = self.lock();
+        state.has_ended || (state.is_full && !state.is_stopped)
+    }
+
     pub(crate) fn has_ended(&self) -> bool {
         self.lock().has_ended
     }

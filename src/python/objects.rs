@@ -322,24 +322,34 @@ struct Unit([u8; 8]);
 impl Unit {
     const MICROSECOND: Self = Self(*b"us\0\0\0\0\0\0");
 
-    /// That of an array or a value of NumPy's times; of a multiple, such as "25s", pyarrow takes the unit.
+    /// That of an array or a value of NumPy's times. Of a multiple, such as "25s", pyarrow takes the unit, and of hours
+    /// and longer ones but days none.
     fn of(times: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = times.py();
         let name = times.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "str"))?;
         let name: String = name.extract()?;
         let unit = name.split(['[', ']']).nth(1).unwrap_or_default();
-        if unit.starts_with(|digit: char| digit.is_ascii_digit()) {
-            let kind = &name[1..2];
-            let plain = unit.trim_start_matches(|digit: char| digit.is_ascii_digit());
+        // Of no unit are nulls alone.
+        if !matches!(unit, "" | "s" | "ms" | "us" | "ns" | "D") {
+            let kind = if name.contains('M') { "M8" } else { "m8" };
+            let way_out = match unit.trim_start_matches(|digit: char| digit.is_ascii_digit()) {
+                "M" | "Y" if kind == "m8" => "no number of seconds is that long".to_owned(),
+                plain @ ("ms" | "us" | "ns") => in_unit(kind, plain),
+                "ps" | "fs" | "as" => in_unit(kind, "ns"),
+                _ => in_unit(kind, "s"),
+            };
             return Err(PyTypeError::new_err(format!(
-                "times of NumPy's are in units of {unit}, which pyarrow takes for {plain}: x.astype(\"{kind}8[{plain}]\") \
-                 has them in that unit"
+                "times of NumPy's are in units of {unit}, which pyarrow does not take as they are: {way_out}"
             )));
         }
         let mut bytes = [0; 8];
         bytes.iter_mut().zip(unit.bytes()).for_each(|(byte, own)| *byte = own);
         Ok(Self(bytes))
     }
+}
+
+fn in_unit(kind: &str, unit: &str) -> String {
+    format!("x.astype(\"{kind}[{unit}]\") has them in {unit}")
 }
 
 impl Kind {

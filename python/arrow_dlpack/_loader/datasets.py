@@ -625,13 +625,14 @@ class Files(Dataset):
     def _runs(self, query: Query, fragments: Sequence[Any] | None) -> list[Run]:
         fragments = self.fragments() if fragments is None else fragments
         schema, own, _ = self._schema(query)
+        epoch = copy(self)  # what is read anew later is no matter of it
         if not own:
             part = part_of(fragments[0].path, schema, query)
-            return [Run(part, lambda: self._scan(fragments, schema, query))]
+            return [Run(part, lambda: epoch._scan(fragments, schema, query))]
         kinds = {path: kind for (path, _), kind in zip(self._files, self._kinds, strict=True)}
         runs = []
         for kind, some in groupby(fragments, lambda fragment: kinds[fragment.path]):
-            runs.append(self._run(query, list(some), schema, own, self._schemas[kind][1]))
+            runs.append(epoch._run(query, list(some), schema, own, self._schemas[kind][1]))
         return runs
 
     def _run(

@@ -1,6 +1,7 @@
 """Files of Arrow IPC that pyarrow's datasets do not read: streams, and Feather's first version."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -22,7 +23,7 @@ from .paths import (
     unread,
 )
 from .readers import Made
-from .schema import ALL, Query, with_keys
+from .schema import ALL, Query, Run, with_keys
 from .source import Several, casting
 
 
@@ -34,6 +35,8 @@ class IpcFile:
         self.path, self._keys, self.filesystem = path, keys, system
         #: Those of columns that the file has not itself, once it has been opened.
         self.keys: Mapping[str, Any] = {}
+        #: Whether another file was there when an epoch read it.
+        self.is_other = False
         self._schema: Any = None
 
     @property
@@ -120,8 +123,8 @@ class IpcFiles(Several):
         super().__init__(self._files)
         self._found = partial(IpcFiles, files, system)
         self._is_local = is_local_system(system)
-        #: What told the files from others when their schemas were read, None if they are others.
-        self._stamped: list[Any] | None = self._stamps()
+        #: What told local files from others when their schemas were read.
+        self._stamped = self._stamps()
 
     def found(self) -> Any:
         return self._found
@@ -133,7 +136,7 @@ class IpcFiles(Several):
         file = self._files[at]
         told, opened = file.schema, file.open(self._stamped[at] if self._stamped else None)
         if not opened.schema.equals(told):
-            self._stamped = None  # the next epoch reads the schemas of files elsewhere too
+            file.is_other = True  # the next epoch reads the schemas of files elsewhere too
             raise OSError(of_replaced(file.path, NEXT))
         return opened
 
@@ -155,11 +158,16 @@ class IpcFiles(Several):
         known = [name for file in self._files for name in file.schema.names]
         return of_key(error, [file.path for file in self._files], known)
 
+    def runs(self, query: Query) -> list[Run]:
+        # What is read anew later is no matter of this epoch.
+        return Several.runs(copy(self), query)
+
     def refresh(self) -> None:
-        if (stamped := self._stamps()) != self._stamped:
+        stamped = self._stamps()
+        if stamped != self._stamped or any(file.is_other for file in self._files):
             self._stamped, self._schemas, self._rows, self._counted = stamped, {}, None, {}
             for file in self._files:
-                file._schema = None
+                file._schema, file.is_other = None, False
 
     def _stamps(self) -> list[Any]:
         if not self._is_local:

@@ -420,9 +420,16 @@ def _tables_of_objects(dataset: Any) -> Iterator[Any]:
         yield pa.Table.from_batches(batches, schema).combine_chunks()
 
 
+#: Of each answer of Arrow Flight the reader that is read of it: that of each call would go on with
+#: its rows, and no one knows of the others.
+_OF_FLIGHT: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
 def _of_flight(reader: Any) -> Source:
     """Arrow Flight's answer, which is read once."""
-    return Stream(lambda columns: reader.to_reader(), once=True)
+    if reader not in _OF_FLIGHT:
+        _OF_FLIGHT[reader] = reader.to_reader()
+    return Stream(lambda columns: _OF_FLIGHT[reader], once=True)
 
 
 def _of_batches(batches: Any) -> Source:

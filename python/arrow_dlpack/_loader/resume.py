@@ -13,7 +13,6 @@ With workers of PyTorch's, torch.py hands states over to them, and takes one bac
 """
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -115,7 +114,7 @@ class Progress:
                     f"the state is of a loader with {name}={saved.get(name)!r}, and this one has "
                     f"{name}={options.get(name)!r}: its batches would be others"
                 )
-        self.loaded, self._has_loaded = deepcopy(dict(state)), True
+        self.loaded, self._has_loaded = _copied(state), True
 
     def state(self, options: Mapping[str, Any], *, of_part: bool = False) -> dict[str, Any]:
         """Where the current epoch stands, or the next one where none has begun, for JSON.
@@ -125,7 +124,7 @@ class Progress:
         """
         self.reload()
         if self.loaded is not None:
-            return deepcopy(self.loaded)
+            return dict(_copied(self.loaded))
         at = self._position
         if at is not None and at.is_elsewhere:
             raise TypeError(
@@ -144,7 +143,7 @@ class Progress:
             "reads": [at.reads.index, at.reads.count] if at.batch else None,
             "chunks": at.chunks if at.batch else None,
             "options": options,
-            "source": deepcopy(self._of_source()),
+            "source": _copied(self._of_source()),
         }
 
     def reload(self) -> None:
@@ -271,6 +270,13 @@ def options_of(data: Any, options: LoaderOptions) -> dict[str, Any]:
         "filter": None if options.filter is None else _identity.of_filter(options.filter),
         "uneven": options.uneven,
     }
+
+
+def _copied(value: Any) -> Any:
+    """What a state holds, in dicts and lists that no one else has."""
+    if isinstance(value, Mapping):
+        return {name: _copied(own) for name, own in value.items()}
+    return list(map(_copied, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _is_state(state: Any) -> bool:

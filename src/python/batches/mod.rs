@@ -143,7 +143,14 @@ impl PyBatches {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.progress)?;
-        self.source.traverse(&visit)
+        // What a thread reads is no garbage, though nothing else may hold it: once a finalizer lets the thread go on, it
+        // would read what is collected. A forked process has neither the thread nor its locks.
+        let is_idle = !self.is_foreign()
+            && self.open.try_lock().is_ok_and(|open| match &open.state {
+                State::Prefetch(made) => made.0.is_idle(),
+                State::Reading(_) | State::Over => true,
+            });
+        if is_idle { self.source.traverse(&visit) } else { Ok(()) }
     }
 
     fn __clear__(&self) {

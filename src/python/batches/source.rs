@@ -37,7 +37,7 @@ impl PythonSource {
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Held by a thread for as long as it takes or gets the reference: one in use is none that can go.
+        // Another thread has the lock for as long as it takes the reference.
         self.0.try_lock().map_or(Ok(()), |iterator| visit.call(&*iterator))
     }
 
