@@ -63,7 +63,7 @@ class Input(NamedTuple):
     for one number a row.
     columns: the names of as many arguments. Each is a number; they are put side by side to a
     matrix (rows, columns), which is a copy. If there are none, the input is one argument: a number,
-    or a row with `shape`, zero-copy.
+    or a row with `shape`, which is no copy for NumPy.
     accepts: the dtype of the arguments, where it is not that of the tensor: with "float64" columns
     of doubles are taken, and converted. None: dtype. The engine casts other columns to it where it
     casts by itself, and refuses the rest.
@@ -133,10 +133,11 @@ def tensor_udf(
     {'delay': [5.0, None]}
 
     The function gets a tensor of each batch's rows for each input, after what `state` made, if
-    that is given. They share the batch's memory where that is possible: read-only, whatever the
-    framework lets one do. It returns a tensor of as many rows, in the dtype and the shape of
-    `output`: a float32 a row if that is not given. That becomes the column, where possible without
-    a copy: it is not to be written to again. Several threads may call the function at once.
+    that is given. Those of NumPy share the batch's memory where that is possible, read-only; those
+    of others are copies, to which the function may write. It returns a tensor of as many rows, in
+    the dtype and the shape of `output`: a float32 a row if that is not given. That becomes the
+    column, where possible without a copy: it is not to be written to again. Several threads may
+    call the function at once.
 
     Null in, null out: a row with a null anywhere in its arguments, within a list too, does not
     reach the function, and its result is null. With ``nulls="error"``, ``"nan"`` or a number, nulls

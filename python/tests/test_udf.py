@@ -507,6 +507,29 @@ def test_tensors_are_those_of_the_framework(engine, framework, kind):
     assert np.array(found).tolist() == [[factor, 2 * factor], [3 * factor, 4 * factor]]
 
 
+@pytest.mark.parametrize("framework", ["torch", torch.from_dlpack], ids=["name", "function"])
+@pytest.mark.parametrize("shape", [(), (2,)])
+@pytest.mark.parametrize("nulls", ["propagate", "mask", 0])
+def test_a_function_that_writes_to_its_tensors_changes_no_table(framework, shape, nulls):
+    values = [[-1.0, 2.0], [3.0, -4.0]] if shape else [-1.0, 2.0]
+    kind = pa.list_(pa.float32(), 2) if shape else pa.float32()
+    table = pa.table({"v": pa.array(values, kind)})
+
+    @tensor_udf([Input("v", shape=shape)], Output(shape=shape), framework=framework, nulls=nulls)
+    def relu(given):
+        return torch.relu_(given[0] if nulls == "mask" else given)
+
+    positive = np.maximum(np.array(values), 0).tolist()
+    assert relu(table["v"]).to_pylist() == positive
+    context = datafusion.SessionContext()
+    relu.register(context)
+    context.register_record_batches("t", [table.to_batches()])
+    argument = "arrow_cast(v, 'FixedSizeList(2, Float32)')" if shape else "v"
+    made = context.sql(f"select relu({argument}) as r from t").to_pydict()["r"]
+    assert made == positive
+    assert table["v"].to_pylist() == values
+
+
 def test_nothing_is_imported_before_it_is_used():
     program = """
 import sys
