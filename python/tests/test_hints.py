@@ -19,14 +19,17 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pydantic
 import pytest
 import system
+import torch
 from arrow_dlpack import (
     Array,
     AsArrow,
     Cast,
     Categories,
     Dense,
+    Encoder,
     Loader,
     Mix,
     Pad,
@@ -1515,3 +1518,44 @@ def test_a_list_of_sources_that_are_no_tables_names_what_reads_them(tmp_path):
     assert told.endswith("polars.concat(x) is one query")
     (batch,) = Loader(pl.concat([frame.lazy()] * 2), batch_size=9)
     assert len(batch["x"]) == 2
+
+
+def test_a_filter_of_times_with_and_without_a_zone_names_both_ways():
+    zoned = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    naive = zoned.replace(tzinfo=None)
+    for kind, wrong, right in (("UTC", naive, zoned), (None, zoned, naive)):
+        times = pa.array([naive, naive.replace(year=2027)], pa.timestamp("us", kind))
+        table = pa.table({"x": [1, 2], "t": times})
+        told = refusal(Loader, table, columns=["x"], filter=pc.field("t") > wrong)
+        assert "tzinfo=datetime.UTC) has a zone, and x.replace(tzinfo=None)" in told
+        (batch,) = Loader(table, columns=["x"], filter=pc.field("t") > right)
+        assert batch["x"].tolist() == [2]
+
+
+def test_what_is_no_encoder_names_what_is():
+    loader = Loader(pa.table({"x": [1.5]}))
+    encoder = loader.encoder()
+    assert "as x.encoder() is one" in refusal(
+        lambda: Loader(pa.table({"x": [2.5]}), encoder=loader)
+    )
+    for other in encoder.to_json(), loader, None:
+        told = refusal(lambda other=other: encoder.diff(other))
+        assert "Encoder.from_json(x) is one of a text, and loader.encoder() of a Loader" in told
+    assert encoder.diff(Encoder.from_json(encoder.to_json())) == []
+
+
+def test_codes_have_the_dtype_of_any_library():
+    table = pa.table({"x": ["a", "b"]})
+    for dtype in "int64", np.int64, np.dtype("int64"), pa.int64(), pl.Int64, torch.int64:
+        for wish in Categories(["a", "b"], dtype=dtype), Categories.scan(dtype=dtype):
+            (batch,) = Loader(table, columns={"x": wish}, framework="numpy")
+            assert batch["x"].dtype == np.int64
+    with pytest.raises(ValueError, match="dtype must be 'int32' or 'int64', got 'int8'"):
+        Categories(["a"], dtype=np.int8)
+
+
+def test_rows_of_pydantic_are_dicts_by_model_dump():
+    row = pydantic.create_model("Row", x=float)(x=2.5)
+    encoder = Loader(pa.table({"x": [1.5]}), framework="numpy").encoder()
+    assert "x.model_dump() is one" in refusal(lambda: encoder([row]))
+    assert encoder([row.model_dump()])["x"].tolist() == [2.5]

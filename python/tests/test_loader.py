@@ -14,6 +14,7 @@ import time
 import duckdb
 import jax
 import numpy as np
+import polars
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -250,18 +251,32 @@ def test_loaders_are_pickled_with_where_they_stand():
             pickle.dumps(Loader(source))
 
 
-@pytest.mark.parametrize("form", ["dataset", "mix"])
-def test_the_filter_of_a_dataset_that_is_handed_on_is_the_loaders(tmp_path, form):
+def test_the_filter_of_a_dataset_that_is_handed_on_is_the_loaders(tmp_path):
     pq.write_table(SMALL, tmp_path / "p.parquet")
     dataset, where = ds.dataset(tmp_path), pc.field("y") > 1
     filtered = dataset.filter(where)
-    source = Mix([(filtered, 1)]) if form == "mix" else filtered
     with pytest.raises(TypeError, match="pass the dataset without its filter, and that as filter="):
-        pickle.dumps(Loader(source))
-    source = Mix([(dataset, 1)]) if form == "mix" else dataset
-    loader = Loader(source, filter=where, framework="numpy", batch_size=3)
+        pickle.dumps(Loader(filtered))
+    loader = Loader(dataset, filter=where, framework="numpy", batch_size=3)
     expected = rows(Loader(filtered, framework="numpy", batch_size=3))
     assert rows(pickle.loads(pickle.dumps(loader))) == expected
+
+
+def test_the_filter_of_one_dataset_of_a_mix_is_that_of_a_query(tmp_path):
+    """A filter of the Loader would be of all sources."""
+    pq.write_table(SMALL, tmp_path / "p.parquet")
+
+    def loader(filtered):
+        source = Mix([(filtered, 1), (SMALL, 1)])
+        return Loader(source, columns=["y"], framework="numpy", batch_size=3)
+
+    mixed = loader(ds.dataset(tmp_path).filter(pc.field("y") > 1))
+    told = r"or polars.scan_parquet\(paths\).filter\(...\), in its place$"
+    with pytest.raises(TypeError, match=told) as error:
+        pickle.dumps(mixed)
+    assert "filter= of the Loader" not in str(error.value)
+    query = loader(polars.scan_parquet(tmp_path / "p.parquet").filter(polars.col("y") > 1))
+    assert rows(pickle.loads(pickle.dumps(query))) == rows(mixed)
 
 
 def rows(loader):

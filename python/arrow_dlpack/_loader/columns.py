@@ -128,7 +128,7 @@ class Categories:
         words: Sequence[Any] | None = None,
         unknown: int | None = None,
         nulls: int | Literal["error", "mask"] | None = None,
-        dtype: Literal["int32", "int64"] = "int32",
+        dtype: Dtype = "int32",
     ) -> None:
         if words is not None and (isinstance(words, str) or not isinstance(words, Iterable)):
             # The dtypes of pandas and polars have them.
@@ -154,15 +154,16 @@ class Categories:
         if nulls is not None and not isinstance(nulls, str):
             nulls = _code("nulls", nulls)
         object.__setattr__(self, "nulls", nulls)
-        _one_of("dtype", dtype, "int32", "int64")
-        object.__setattr__(self, "dtype", dtype)
+        name = _core._dtype_name(dtype)
+        _one_of("dtype", name, "int32", "int64")
+        object.__setattr__(self, "dtype", name)
 
     @classmethod
     def scan(
         cls,
         unknown: int | None = None,
         nulls: int | Literal["error", "mask"] | None = None,
-        dtype: Literal["int32", "int64"] = "int32",
+        dtype: Dtype = "int32",
     ) -> "Categories":
         """Reads the column once, before the first epoch, for its words."""
         return cls(None, unknown, nulls, dtype)

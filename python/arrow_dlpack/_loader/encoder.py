@@ -163,6 +163,11 @@ class Encoder:
 
     def diff(self, other: "Encoder") -> list[str]:
         """What differs in the other one, in lines: "-" as it is here, "+" as it is there."""
+        if not isinstance(other, Encoder):
+            raise TypeError(
+                f"diff() compares with another Encoder, got {type(other).__name__}: "
+                "Encoder.from_json(x) is one of a text, and loader.encoder() of a Loader"
+            )
         told = list(unified_diff(self._lines(), other._lines(), lineterm="", n=0))[2:]
         told = [f"{line[0]}  {line[1:]}" for line in told if not line.startswith("@@")]
         if not told and (one := self._type()) != (its := other._type()):

@@ -379,8 +379,8 @@ def of_values(error: Exception, where: Any, schema: Any) -> Exception:
     if "with timezone to timestamp without" in str(error):
         return TypeError(
             "filter= compares times with a zone and times without one, in "
-            f"{text_of(where)}: {error}; a datetime with tzinfo=, as "
-            "datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), is one with a zone"
+            f"{text_of(where)}: {error}; datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC) has a "
+            "zone, and x.replace(tzinfo=None) of a datetime has none"
         )
     found = re.search(r"Integer value -?\d+ not in range: -?\d+ to \d+", str(error))
     if found is None:

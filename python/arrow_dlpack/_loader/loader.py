@@ -441,12 +441,16 @@ class Loader(Loop, Generic[Batch_co]):
                 parts = [one for one, _ in data.sources] if isinstance(data, Mix) else [data]
                 is_filtered = any(_filters.own_of(part) is not None for part in parts)
                 way = "a path, a dataset of files, a table"
-                if is_filtered:
+                function = (
+                    "a function of (index, count), at the top of a module, that opens it there"
+                )
+                if isinstance(data, Mix):  # which takes no functions, and has one filter for all
+                    function = "polars.scan_parquet(paths).filter(...), in its place"
+                elif is_filtered:
                     way = "the dataset without its filter, and that as filter= of the Loader"
                 raise TypeError(
                     f"the source of this Loader, a {type(self._data).__name__}, cannot be pickled, "
-                    f"and so not be handed to another process: pass {way}, or a "
-                    "function of (index, count), at the top of a module, that opens it there"
+                    f"and so not be handed to another process: pass {way}, or {function}"
                 ) from error
         options = self._options
         for name in ("transform", "framework"):

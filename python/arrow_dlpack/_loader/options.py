@@ -189,11 +189,9 @@ class LoaderOptions:
     def _take_from(self, encoder: Any) -> None:
         """What an encoder says, and no other keyword may; label=[] leaves its labels out."""
         own = getattr(encoder, "_options", None)
-        if not isinstance(own, LoaderOptions):
-            raise TypeError(
-                "encoder must be an Encoder, as Encoder.from_json(text) is one, got "
-                f"{encoder!r:.80}"
-            )
+        if not isinstance(own, LoaderOptions) or not hasattr(encoder, "_engine"):
+            one = "x.encoder()" if isinstance(own, LoaderOptions) else "Encoder.from_json(text)"
+            raise TypeError(f"encoder must be an Encoder, as {one} is one, got {encoder!r:.80}")
         is_unlabelled = isinstance(self.label, (list, tuple)) and not self.label
         if is_unlabelled and encoder._engine is None:
             raise TypeError(

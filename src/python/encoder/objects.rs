@@ -869,6 +869,7 @@ pub(super) fn mapped<'py>(
                 false if row.hasattr("__dataclass_fields__")? => {
                     (described(row), ": dataclasses.asdict(x) is one")
                 }
+                false if row.hasattr("model_dump")? => (described(row), ": x.model_dump() is one"),
                 false if row.hasattr("_asdict")? => (described(row), ": x._asdict() is one"),
                 false if row.hasattr("keys")? => (described(row), ": dict(x) is one"),
                 false => (
