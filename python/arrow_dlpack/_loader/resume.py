@@ -124,7 +124,8 @@ class Progress:
         """
         self.reload()
         if self.loaded is not None:
-            return dict(_copied(self.loaded))
+            loaded: dict[str, Any] = _copied(self.loaded)
+            return loaded
         at = self._position
         if at is not None and at.is_elsewhere:
             raise TypeError(
