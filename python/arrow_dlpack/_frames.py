@@ -302,8 +302,10 @@ def _is_large(value: Any) -> bool:
 def _way_out(column: Any) -> str:
     """What converts a column of too large integers; beside texts or lists it is no float."""
     try:
-        if all(isinstance(value, Integral) and 0 <= int(value) < 2**64 for value in column):
-            return 'make them unsigned, by astype("uint64"), or leave it out'
+        known = column.dropna()
+        if all(isinstance(value, Integral) and 0 <= int(value) < 2**64 for value in known):
+            kind = "uint64" if len(known) == len(column) else "UInt64"  # which has nulls
+            return f'make them unsigned, by astype("{kind}"), or leave it out'
         column.astype("float64")
     except (OverflowError, TypeError, ValueError):
         return 'make texts of all values, by astype("str"), or leave it out'

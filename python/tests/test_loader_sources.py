@@ -1,6 +1,7 @@
 """Sources of `Loader`, each from the real library."""
 
 import io
+import json
 import math
 import os
 import re
@@ -1095,3 +1096,56 @@ def test_an_encoder_takes_no_frame_of_a_query_of_polars(rows, of):
     else:
         loader.encoder()
     assert [x for batch in loader for x in batch["x"].tolist()] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("change", ["buffer", "probabilities", "shards"])
+def test_a_state_of_a_stream_that_draws_in_another_way_is_of_other_data(change):
+    rows = datasets.Dataset.from_dict({"x": list(range(40))})
+
+    def loader(is_other):
+        shards = 2 if is_other and change == "shards" else 4
+        size = 10 if is_other and change == "buffer" else 5
+        some = rows.to_iterable_dataset(num_shards=shards).shuffle(seed=3, buffer_size=size)
+        if change == "probabilities":
+            weights = [0.1, 0.9] if is_other else [0.5, 0.5]
+            some = datasets.interleave_datasets([some, some], probabilities=weights, seed=1)
+        return Loader(some, batch_size=5, framework="numpy")
+
+    first = loader(False)
+    next(iter(first))
+    state = json.loads(json.dumps(first.state_dict()))
+    same, other = loader(False), loader(True)
+    same.load_state_dict(state)
+    whole = [batch["x"].tolist() for batch in loader(False)]
+    assert [batch["x"].tolist() for batch in same] == whole[1:]
+    other.load_state_dict(state)
+    with pytest.raises(
+        ValueError, match="another buffer_size=, probabilities= or number of shards"
+    ):
+        list(other)
+
+
+def test_chunks_of_json_that_pandas_reads_are_batches(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(f'{{"x": {at}}}\n' for at in range(5)))
+    with pandas.read_json(path, lines=True, chunksize=2) as reader:
+        assert rows_of(Loader(reader, batch_size=2)) == [0, 1, 2, 3, 4]
+
+
+def test_forked_workers_read_frames_of_polars():
+    """A fork has no threads of polars, by which it takes rows and collects."""
+    program = """
+import polars
+from arrow_dlpack.torch import BatchDataset
+from torch.utils.data import DataLoader
+frame = polars.DataFrame({"x": range(60)}).filter(polars.col("x") >= 0)
+for source in frame, [frame, frame]:
+    options = {"num_workers": 2, "multiprocessing_context": "fork", "batch_size": None}
+    loader = DataLoader(BatchDataset(source, batch_size=4), **options)
+    print(sorted(x for batch in loader for x in batch["x"].tolist()) == sorted([*frame["x"]] * (
+        2 if isinstance(source, list) else 1)))
+"""
+    made = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=True
+    )
+    assert made.stdout.split() == ["True", "True"]

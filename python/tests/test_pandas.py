@@ -991,3 +991,12 @@ def test_integers_of_numpy_beyond_int64_are_told_as_those_of_python():
         with pytest.raises(OverflowError, match=r'column "x" .*astype\("uint64"\)'):
             to_tensor(series)
         assert to_tensor(series.astype("uint64")).tolist() == [2**63 + 1, 1]
+
+
+@pytest.mark.parametrize("null", [None, float("nan"), pd.NA], ids=str)
+def test_large_integers_beside_nulls_are_made_unsigned(null):
+    """Floats would be other values."""
+    series = pd.Series([2**64 - 1, null, 5], dtype=object, name="x")
+    with pytest.raises(OverflowError, match=r'by astype\("UInt64"\), or leave it out'):
+        to_tensor(series, nulls=0)
+    assert to_tensor(series.astype("UInt64"), nulls=0).tolist() == [2**64 - 1, 0, 5]

@@ -700,8 +700,9 @@ def _difference(name: str, saved: Any, ours: Any) -> str:
         "keys": "folders had other keys",
         "codes": "dictionaries had other codes for the same words",
         "drawn": (
-            "the dataset had another seed of its shuffle() or interleave_datasets(), or none, or "
-            "another epoch by its set_epoch()"
+            "the dataset had another seed of its shuffle() or interleave_datasets(), or none, "
+            "another buffer_size=, probabilities= or number of shards, or another epoch by its "
+            "set_epoch()"
         ),
         "footers": "the files had other footers (sizes and statistics of row groups, in order)",
         "files": "the files had other sizes or bytes",

@@ -26,6 +26,7 @@ from .identity import compared, digest_of, ends_of, of_footers, of_groups, of_ro
 from .ipc import IpcFiles
 from .known import (
     columns_of_format,
+    drawing_of,
     generators_of,
     is_hugging_face,
     is_in_memory,
@@ -279,7 +280,8 @@ class HuggingFace(Stream):
         if not generators and getattr(self._dataset, "num_shards", 1) < 2:
             return {}
         states = [generator.state for generator in generators]
-        return {"drawn": digest_of([states, getattr(self._dataset, "epoch", 0)])}
+        epoch, drawing = getattr(self._dataset, "epoch", 0), drawing_of(self._dataset)
+        return {"drawn": digest_of([states, epoch, drawing])}
 
     def check_share(self, share: Share) -> None:
         if share.world == 1:
@@ -443,7 +445,7 @@ def _is_batches(source: Any) -> bool:
     if isinstance(source, (list, tuple)):
         return all(map(_is_arrow, source))
     # Files and cursors are iterators too, and so is what pandas.read_csv(chunksize=) returns.
-    is_file = hasattr(source, "read") and not hasattr(source, "get_chunk")
+    is_file = hasattr(source, "read") and library_of(source) != "pandas"
     is_other = _is_arrow(source) or is_file or hasattr(source, "fetchone")
     return isinstance(source, Iterator) and not is_other
 

@@ -130,11 +130,25 @@ def generators_of(dataset: Any) -> list[Any]:
     """NumPy's bit generators that shuffle a streamed dataset of Hugging Face's, or choose among its
     sources.
     """
+    of = (
+        getattr(getattr(one, "generator", None), "bit_generator", None) for one in _makes(dataset)
+    )
+    return [generator for generator in of if generator is not None]
+
+
+def drawing_of(dataset: Any) -> list[Any]:
+    """How a streamed dataset of Hugging Face's draws, besides the states of its generators."""
+    names = "buffer_size", "probabilities", "stopping_strategy"
+    found = [[getattr(one, name, None) for name in names] for one in _makes(dataset)]
+    return [getattr(dataset, "num_shards", 1), [one for one in found if any(one)]]
+
+
+def _makes(dataset: Any) -> list[Any]:
+    """What makes the rows of a streamed dataset, from the last step on."""
     found, makes = [], [getattr(dataset, "_ex_iterable", None)]
     while makes:
         made = makes.pop()
-        drawn = getattr(getattr(made, "generator", None), "bit_generator", None)
-        found += [] if drawn is None else [drawn]
+        found.append(made)
         inner = [getattr(made, "ex_iterable", None), *getattr(made, "ex_iterables", ())]
         makes += [one for one in inner if one is not None]
     return found

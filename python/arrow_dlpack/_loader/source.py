@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import _core
 from .._arrow_types import meaning_of
+from .._frames import is_pandas_frame
 from . import filters as _filters
 from .categories import ColumnCoder, encoded
 from .identity import compared, of_filter, of_frames, of_rows, of_types
@@ -22,7 +23,6 @@ from .readers import (
     has_nulls,
     heads,
     is_frame,
-    objects_of,
     present,
     reached,
     readable_for,
@@ -642,14 +642,11 @@ def _rows_of_whole(part: Any, positions: Sequence[int], query: Query) -> Any:
 
 def _rows_alone(part: Any, positions: Sequence[int], query: Query) -> Any:
     """Rows of a table or frame, of which the others are not converted."""
-    if not is_frame(part):
+    # A frame of polars converts at once, and takes rows by threads, which a forked process lacks.
+    if not is_pandas_frame(part):
         return _rows_of_whole(part, positions, query)
     try:
-        # Of arrays of Python's objects polars takes no rows; the epoch refuses those that it reads.
-        if hasattr(part, "iloc"):
-            some = part.iloc[positions].copy()  # of rows next to each other iloc makes a view
-        else:
-            some = part.drop(objects_of(part))[positions, :]
+        some = part.iloc[positions].copy()  # of rows next to each other iloc makes a view
     except (NotImplementedError, ValueError):  # of pandas's columns of views, runs, swapped bytes
         return _rows_of_whole(part, positions, query)
     data = reader_of(readable_for(some, query.columns, named_in(query)))
