@@ -10,7 +10,7 @@ from . import _core
 from ._arrow_types import has_matrices, is_list, items_of
 from ._core import Array, Tensor, to_tensor
 from ._frames import check_objects, listed
-from ._frameworks import copying, is_writable, mapped, narrow_of, taker
+from ._frameworks import copying, mapped, narrow_of, taker
 
 if TYPE_CHECKING:
     from .udf import Input, TensorUdf
@@ -95,8 +95,7 @@ def tensors(udf: "TensorUdf", input: "Input", rows: Any, nulls: Any = None) -> t
         nulls = "error" if udf.nulls == "propagate" else udf.nulls
     try:
         # PyTorch writes to what is read-only, and the memory is that of the caller's table.
-        copy = copying(is_writable(udf.framework, None), None)
-        made = to_tensor(source, dtype=input.dtype, nulls=nulls, copy=copy)
+        made = to_tensor(source, dtype=input.dtype, nulls=nulls, copy=copying(udf.framework))
     except (BufferError, ValueError) as error:
         fact, physical, _ = str(error).partition("pass physical=True")
         # The keyword is of to_tensor.

@@ -48,13 +48,14 @@ def check(framework: Framework | None) -> None:
         )
 
 
-def is_writable(framework: Framework | None, writable: bool | None) -> bool:
-    """Whether tensors get memory of their own: by default where read-only is not respected."""
-    return framework not in (None, "numpy") if writable is None else writable
-
-
-def copying(writable: bool, copy: bool | None) -> bool | None:
-    """``copy=`` for tensors that are writable or need not be."""
+def copying(
+    framework: Framework | None, writable: bool | None = None, copy: bool | None = None
+) -> bool | None:
+    """``copy=`` for tensors of this framework, which are writable or need not be: by default they
+    are where the framework does not respect read-only.
+    """
+    if writable is None:
+        writable = framework not in (None, "numpy")
     if writable and copy is not None and not copy:
         raise TypeError("copy=False shares the source's memory: say writable=False as well")
     return True if writable else copy
@@ -66,7 +67,7 @@ def asked(
     """What makes the framework's tensors, and ``copy=`` for those that it takes."""
     check(framework)
     take = None if framework is None else taker(framework)
-    return take, copying(is_writable(framework, writable), copy)
+    return take, copying(framework, writable, copy)
 
 
 def taker(framework: Framework) -> Callable[[Tensor], Any]:

@@ -261,9 +261,7 @@ def test_records_are_a_table_of_their_fields(x, order):
 def test_fields_of_records_in_records_are_taken_one_by_one(order):
     x = np.zeros(2, np.dtype([("a", [("b", "f4")]), ("c", "i8")]).newbyteorder(order))
     words = refusal(Array, x)
-    assert (
-        "x['a'] has records of its own: take the fields of all one by one, as x['a']['b']" in words
-    )
+    assert "x['a'] has nested records: take the fields of all one by one, as x['a']['b']" in words
     if order == ">":
         assert 'x.astype(x.dtype.newbyteorder("=")) has the machine\'s byte order, and of' in words
         x = x.astype(x.dtype.newbyteorder("="))

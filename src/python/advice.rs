@@ -741,7 +741,7 @@ fn of_fields(dtype: &Bound<'_, PyAny>, x: &str, is_flat: bool) -> PyResult<Strin
         if let Some(own) = base.getattr("names")?.try_iter().ok().and_then(|mut own| own.next()) {
             let place = format!("{x}[{}]", name.repr()?);
             return Ok(format!(
-                "{place} has records of its own: take the fields of all one by one, as {place}[{}]",
+                "{place} has nested records: take the fields of all one by one, as {place}[{}]",
                 own?.repr()?
             ));
         }

@@ -90,7 +90,7 @@ fn scalar(object: &Bound<'_, PyAny>, must: &str) -> PyResult<Number> {
             scalar(&value, must)
         }
         Some(Err(error)) if !error.is_instance_of::<PyException>(py) => Err(error),
-        // An array of several says in words of its own that it has no item.
+        // The error of an array of several items names no argument.
         _ if object.hasattr(intern!(py, "__len__"))? && !object.is_instance_of::<PyString>() => {
             Err(PyTypeError::new_err(format!("{must}, got {}: it is one value", described(object))))
         }

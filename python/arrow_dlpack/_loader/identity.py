@@ -203,8 +203,6 @@ def _held(scalar: Any) -> Any:
 
 #: In each unit of dates and times.
 _NANOSECONDS = {"day": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-
-
 #: The first day of Arrow's dates.
 _EPOCH = date(1970, 1, 1)
 #: For all digits of Arrow's decimals.

@@ -178,7 +178,7 @@ class LoaderOptions:
             "progress": flag("progress", self.progress),
             "prefetch": integer("prefetch", self.prefetch, 0, _PREFETCH),
         }
-        _frameworks.copying(_frameworks.is_writable(self.framework, self.writable), self.copy)
+        _frameworks.copying(self.framework, self.writable, self.copy)
         resolved(self.rank, self.world_size)
         if self.transform is not None and not callable(self.transform):
             raise TypeError(f"transform must be a function of a batch, got {self.transform!r:.80}")
@@ -291,8 +291,7 @@ class LoaderOptions:
 
     def with_copy_for(self, framework: Framework | None) -> "LoaderOptions":
         """With memory of their own for all tensors, if those of this framework are writable."""
-        writable = _frameworks.is_writable(framework, self.writable)
-        copy = _frameworks.copying(writable, self.copy)
+        copy = _frameworks.copying(framework, self.writable, self.copy)
         return self if copy is self.copy else replace(self, copy=copy)
 
     def with_words(self, known: Mapping[str, Any]) -> "LoaderOptions":

@@ -98,7 +98,7 @@ class Query:
         return fills_nulls(self.wishes.get(name))
 
     def takes_wish(self, name: str) -> bool:
-        """Whether the column may have a dtype or nulls of its own, or be Arrow data."""
+        """Whether the column alone may have a dtype or nulls by a wish, or be Arrow data."""
         return not self.is_matrix or name in self.labels
 
     def may_lack(self, name: str) -> bool:

@@ -84,6 +84,7 @@ class Source:
     way = casting("pyarrow.table(x).cast(schema)")
     #: Whether an iterator is closed with the loop, as one that a function made for it alone.
     is_of_loop = False
+    _readers: Sequence[Any] = ()
 
     def __init__(
         self,
@@ -201,7 +202,7 @@ class Source:
 
     def readers(self) -> Sequence[Any]:
         """What is read of it once, and may have been read by others: readers and iterators."""
-        return ()
+        return self._readers
 
     def check_unread(self) -> None:
         """Refuses readers of which rows are gone: a state goes on from the first row."""
@@ -272,9 +273,6 @@ class Opened(Source):
         super().__init__(rows, once, names, count=count, way=way)
         self._open, self._identify, self._known_schema = open_columns, identify, known
         self._readers = readers
-
-    def readers(self) -> Sequence[Any]:
-        return self._readers
 
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
         return self._open(columns)
@@ -518,9 +516,6 @@ class Several(Source):
         #: Streams of other libraries, which may hand out their rows once and not say so.
         self._unknown: set[int] = set()
 
-    def readers(self) -> Sequence[Any]:
-        return self._readers
-
     def refresh(self) -> None:
         super().refresh()
         if self._count is not None:
@@ -641,7 +636,7 @@ def _rows_of_whole(part: Any, positions: Sequence[int], query: Query) -> Any:
 
 
 def _rows_alone(part: Any, positions: Sequence[int], query: Query) -> Any:
-    """Rows of a table or frame, of which the others are not converted."""
+    """Rows of a table or frame; of one of pandas the others are not converted."""
     # A frame of polars converts at once, and takes rows by threads, which a forked process lacks.
     if not is_pandas_frame(part):
         return _rows_of_whole(part, positions, query)
