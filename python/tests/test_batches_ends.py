@@ -580,6 +580,36 @@ def test_ctrl_c_does_not_wait_for_a_source_that_hangs(options):
     assert source.is_released()
 
 
+@pytest.mark.parametrize("options", [{}, {"transform": dict}], ids=str)
+def test_a_signal_of_the_program_does_not_wait_for_a_source_that_hangs(options):
+    """As of `signal.alarm`, whose handler raises an error as a source might."""
+    go, waited = threading.Event(), []
+
+    def before(number):
+        if number == 2:
+            waited.append(go.wait(60))
+
+    def handler(*_):
+        raise TimeoutError("too slow")
+
+    previous = signal.signal(signal.SIGINT, handler)
+    try:
+        source = Source(chunks=None, before=before)
+        batches = iter_batches(source, prefetch=2, **options)
+        next(batches)
+        timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
+        timer.start()
+        with pytest.raises(TimeoutError, match="too slow"):
+            list(batches)
+        timer.join()
+        assert list(batches) == []
+        assert waited == []
+    finally:
+        signal.signal(signal.SIGINT, previous)
+        go.set()
+    assert source.is_released()
+
+
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("options", [{}, {"transform": dict}], ids=str)
 def test_an_epoch_that_ctrl_c_left_at_a_source_that_hangs_stands_there(options):

@@ -418,7 +418,9 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
     def _close_and_raise(self, error: BaseException) -> None:
         """Raises another error, if one tells more than this."""
         explained, self._explained = self._explained, None
-        if not isinstance(error, Exception):
+        # Of the batches themselves no error comes before their end.
+        is_of_signal = self._ahead is not None and not self._ahead.has_ended
+        if is_of_signal or not isinstance(error, Exception):
             self._leave()
             return
         if explained is None or not self._position.has_failed:
@@ -462,7 +464,7 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
                 self._detach()
 
     def _leave(self) -> None:
-        """Closes without waiting for a source that may hang, as Ctrl-C asks for."""
+        """Closes without waiting for a source that may hang, as signals ask for."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             ahead.leave()

@@ -86,6 +86,13 @@ class Ahead(Iterator[Any]):
                 raise made
         raise StopIteration
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether there are no more batches: all were handed out, their error was raised, or they
+        are closed.
+        """
+        return bool(self._stopped)
+
     def close(self) -> None:
         """Stops the thread and waits until it has stopped."""
         self._end(None)

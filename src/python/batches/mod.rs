@@ -15,7 +15,7 @@ use std::{mem, num::NonZero, process};
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
-use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::{PyTraverseError, PyVisit, create_exception, intern, prelude::*, types::PyDict};
 
 use self::forms::{BatchOptionsArg, into_python, not_opened};
@@ -88,7 +88,14 @@ impl PyBatches {
             State::Prefetch(made) if made.0.is_own_thread() => {
                 return Err(BusyError::new_err("a source cannot wait for its own batches"));
             }
-            State::Prefetch(made) => prefetch::next(py, &made.0, &self.wishes),
+            State::Prefetch(made) => match prefetch::next(py, &made.0, &self.wishes) {
+                Ok(next) => next,
+                // A signal does not wait for a source that may hang.
+                Err(signal) => {
+                    let _ended = self.end(py, open, false);
+                    return Err(signal);
+                }
+            },
             State::Over => return Ok(None),
         };
         match next {
@@ -102,9 +109,8 @@ impl PyBatches {
             }
             Ok(None) => self.end(py, open, true).map(|()| None),
             Err(error) => {
-                // The first error is the one to raise. Ctrl-C does not wait for a source that may hang.
-                let is_awaited = error.is_instance_of::<PyException>(py);
-                let _ended = self.end(py, open, is_awaited);
+                // The first error is the one to raise.
+                let _ended = self.end(py, open, true);
                 Err(error)
             }
         }

@@ -23,18 +23,23 @@ type Queues = Vec<(u32, Arc<Queue>)>;
 /// `None` once the interpreter is about to end.
 static QUEUES: Mutex<Option<Queues>> = Mutex::new(Some(Vec::new()));
 
-/// The next of the batches that are made ahead.
+/// The next of the batches that are made ahead, or the error of making it.
+///
+/// # Errors
+///
+/// What the handler of a signal raises meanwhile, such as Ctrl-C's.
 pub(in crate::python) fn next(
     py: Python<'_>,
     queue: &Queue,
     wishes: &Wishes,
-) -> PyResult<Option<Batch>> {
+) -> PyResult<PyResult<Option<Batch>>> {
     loop {
         match queue.poll() {
             // Only the end of the interpreter stops batches that are still read.
-            Poll::Ready(None) if queue.is_stopped() => return Err(ending()),
+            Poll::Ready(None) if queue.is_stopped() => return Ok(Err(ending())),
             Poll::Ready(next) => {
-                return next.transpose().map_err(|error| Asked::Batches(wishes).refusal(error));
+                let refusal = |error| Asked::Batches(wishes).refusal(error);
+                return Ok(next.transpose().map_err(refusal));
             }
             Poll::Pending => {}
         }
