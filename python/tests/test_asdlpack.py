@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from functools import partial
 
 import hostile
 import numpy as np
@@ -17,7 +18,15 @@ import pyarrow as pa
 import pytest
 import system
 import torch
-from arrow_dlpack import Array, Tensor, UnsupportedError, asdlpack
+from arrow_dlpack import (
+    Array,
+    Tensor,
+    UnsupportedError,
+    asdlpack,
+    explain,
+    from_dlpack,
+    to_tensor,
+)
 from dlpack_conformance.abi.capsule import PyCapsule_GetPointer, PyCapsule_SetName
 from dlpack_conformance.abi.dlpack import CUDA, VERSIONED, DLManagedTensorVersioned
 from PIL import Image
@@ -201,6 +210,23 @@ def test_images_of_every_mode(mode):
     assert tensor.shape[:2] == (3, 5)
     np.testing.assert_array_equal(np.from_dlpack(tensor), expected)
     assert tensor.readonly
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "1"])
+@pytest.mark.parametrize("read", [to_tensor, explain, partial(to_tensor, out=np.empty((6, 4)))])
+def test_an_image_is_no_column_of_its_pixels(read, mode):
+    image = Image.new(mode, (3, 2))
+    with pytest.raises(
+        TypeError, match=r"height and width: asdlpack\(x\) is a tensor of its shape"
+    ):
+        read(image)
+    assert asdlpack(image).shape[:2] == (2, 3)
+    assert len(Array(image)) == 6
+
+
+def test_an_image_in_place_of_a_tensor_names_the_way():
+    with pytest.raises(TypeError, match=r"asdlpack\(x\) takes its memory"):
+        from_dlpack(Image.new("RGB", (3, 2)))
 
 
 def test_what_speaks_dlpack_goes_by_it():

@@ -194,13 +194,13 @@ pub(super) fn _way_to_table(data: &Bound<'_, PyAny>) -> Option<Cow<'static, str>
 
 /// How to make a tensor of it.
 fn tensor_of(object: &Bound<'_, PyAny>) -> Found {
-    if is_arrow(object)? {
+    if is_arrow(object)? && !is_image(object)? {
         return Ok(Some("it is Arrow data: use to_tensor, or Array".into()));
     }
     if is_sequence(object) || is_set(object) {
         return tensor_of_items(object);
     }
-    if object.hasattr("__array_interface__")? || has_buffer(object) {
+    if is_image(object)? || has_buffer(object) {
         return Ok(Some("asdlpack(x) takes its memory as it is".into()));
     }
     if is_path(object)? && object.str()?.to_str()?.ends_with(".npy") {
@@ -220,6 +220,11 @@ fn tensor_of(object: &Bound<'_, PyAny>) -> Found {
         return Ok(Some("numpy.asarray(x) makes a tensor of it".into()));
     }
     arrow_of(object, Expected::Either)
+}
+
+/// Whether it has memory with a shape, which Arrow data of it lack: Pillow's images are columns of pixels.
+fn is_image(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    object.hasattr(intern!(object.py(), "__array_interface__"))
 }
 
 /// Whether a list, tuple or set has a None. Of other sequences, which may claim any length or never end, nothing is read.

@@ -5,13 +5,14 @@ use std::{iter, sync::Arc};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{FieldRef, Schema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::{prelude::*, sync::PyOnceLock, types::PyDict};
+use pyo3::{intern, prelude::*, sync::PyOnceLock, types::PyDict};
 
 use super::args::pointless;
 use super::arrow::imported::Imported;
+use super::describe::type_name;
 use super::errors::Asked;
 use super::numpy::buffer_import::buffer;
-use super::protocols::{class_has, methods};
+use super::protocols::{class_has, class_is_arrow, methods};
 use super::runtime::{exported, unlocked};
 use super::source::{self, Received};
 use super::tensor::PyTensor;
@@ -43,6 +44,7 @@ pub(super) fn to_tensor<'py>(
     options: &ExportOptions,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
+    refuse_image(object)?;
     refuse_none(columns.as_deref())?;
     let is_copied = options.are_of_a_copied_matrix();
     if is_copied {
@@ -59,6 +61,20 @@ pub(super) fn to_tensor<'py>(
         Received::Imported(imported) => imported,
     };
     Data::new(imported, columns)?.to_tensor(py, options, Asked::Tensor)
+}
+
+/// Refuses Arrow data that are the pixels of an image, one after another: its height and width are in
+/// `__array_interface__` alone.
+fn refuse_image(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let is_image = class_has(object, intern!(object.py(), "__array_interface__")) == Some(true);
+    if is_image && class_is_arrow(object) {
+        return Err(PyTypeError::new_err(format!(
+            "the Arrow data of {} are its pixels without height and width: asdlpack(x) is a tensor of its shape, and \
+             Array(x) the column of pixels",
+            type_name(object)
+        )));
+    }
+    Ok(())
 }
 
 /// Refuses an empty `columns=` of what becomes one tensor.
@@ -101,6 +117,7 @@ fn matrix_of_frame(
 impl Data {
     /// The Arrow data of an object, with the requested columns only.
     pub(super) fn read(object: &Bound<'_, PyAny>, columns: Option<Vec<String>>) -> PyResult<Self> {
+        refuse_image(object)?;
         let imported = source::import(object, columns.as_deref())?;
         Self::new(imported, columns)
     }
