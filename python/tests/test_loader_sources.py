@@ -415,6 +415,13 @@ def test_a_file_may_be_called_like_a_pattern(folder, tmp_path):
             assert len(Loader(source, batch_size=125)) == 1
 
 
+def test_paths_and_urls_of_this_machine_are_of_one_file_system(folder):
+    paths = [folder / "parquet" / f"{number}.parquet" for number in range(2)]
+    expected = y_of(Loader(paths, columns=["y"], batch_size=ROWS))
+    for source in [paths[0], f"file://{paths[1]}"], [f"local://{paths[0]}", paths[1]]:
+        assert y_of(Loader(source, columns=["y"], batch_size=ROWS)) == expected
+
+
 def test_files_that_are_not_read_together_are_named(folder):
     parquet, arrow = folder / "parquet" / "0.parquet", folder / "arrow" / "0.arrow"
     for source in [parquet, arrow], [folder / "parquet", folder / "arrow"]:

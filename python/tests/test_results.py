@@ -4,6 +4,7 @@ import datetime
 
 import arrow_dlpack as ad
 import duckdb
+import nanoarrow
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -158,6 +159,16 @@ def test_pandas_polars_and_duckdb_take_the_table():
     frame = pd.DataFrame.from_arrow(batch)
     assert frame["score"].tolist() == SCORES.tolist()
     assert frame["lists"].map(list).tolist() == [[1.0, 1.0]] * 3
+
+
+def test_a_column_of_nanoarrow_has_a_schema_and_is_no_table():
+    column = nanoarrow.Array(pa.array([1, 2]))
+    batch = record_batch({"x": column, "y": np.arange(2)})
+    assert pa.record_batch(batch).to_pylist() == [{"x": 1, "y": 0}, {"x": 2, "y": 1}]
+    with pytest.raises(TypeError, match=r"concat_arrays\(map\(pyarrow.array, x\)\)"):
+        to_tensor([column, column])
+    with pytest.raises(TypeError, match="it is a table, and no column"):
+        record_batch({"x": nanoarrow.ArrayStream(pa.table({"a": [1]}))})
 
 
 def test_what_is_no_column_says_what_to_do():

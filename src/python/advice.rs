@@ -13,7 +13,7 @@ use pyo3::{intern, prelude::*};
 use super::describe::type_name;
 use super::errors::missing_protocol;
 use super::named_tuples::NamedRows;
-use super::protocols::{has_buffer, is_arrow};
+use super::protocols::{has_buffer, is_arrow, methods};
 use super::runtime::loaded_module;
 use crate::{Error, alloc};
 
@@ -352,9 +352,11 @@ fn of_some_arrow(object: &Bound<'_, PyAny>) -> Found {
     })
 }
 
-/// Whether Arrow data is a table, a frame or a reader of batches, which is no column of another table.
+/// Whether Arrow data is a table, a frame or a reader of batches, which is no column of another table. Columns of nanoarrow
+/// have a schema too.
 pub(super) fn is_a_table(data: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(data.hasattr("columns")? || data.hasattr("schema")?)
+    let [array, _stream] = methods(data.py());
+    Ok(data.hasattr("columns")? || (data.hasattr("schema")? && !data.hasattr(array)?))
 }
 
 /// The items of a list or a tuple. Of other sequences, which may claim any length or never end, nothing is read.

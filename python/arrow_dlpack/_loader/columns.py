@@ -422,5 +422,5 @@ def _code(name: str, value: Any) -> int:
 
 
 def _one_of(name: str, value: object, *known: str) -> None:
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, got {value!r}")

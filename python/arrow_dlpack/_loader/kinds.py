@@ -79,6 +79,8 @@ def _of_paths(source: Any) -> Source:
         system, place = None, os.path.expanduser(name)
         if "://" in name:
             system, place = import_module("fsspec.core").url_to_fs(name)
+            if "file" in system.protocol:
+                system = None
         places.append(place)
         systems.append(system)
     if any(system != systems[0] for system in systems):

@@ -150,7 +150,7 @@ class LoaderOptions:
         size, shuffle, seed = self.batch_size, self.shuffle, self.seed
         if size is not None and not isinstance(size, (ByLength, ByTokens)):
             size = integer("batch_size", size, 1)
-        if self.format not in ("dict", "matrix"):
+        if not isinstance(self.format, str) or self.format not in ("dict", "matrix"):
             raise ValueError(f'format must be "dict" or "matrix", got {self.format!r}')
         check_dtype(self.dtype)
         if isinstance(self.nulls, Mapping):

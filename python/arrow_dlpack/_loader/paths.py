@@ -626,6 +626,6 @@ def named(path: str) -> Iterator[None]:
 def arrow_system(system: Any) -> Any:
     """pyarrow's file system for one of fsspec's, None for this machine's."""
     fs = import_module("pyarrow.fs")
-    if system is None or "file" in getattr(system, "protocol", ()):
+    if system is None:
         return fs.LocalFileSystem()
     return fs.PyFileSystem(fs.FSSpecHandler(system))

@@ -110,9 +110,11 @@ class Progress:
         saved = state["options"]
         for name in {**options, **saved}:
             if saved.get(name) != options.get(name):
+                is_in = name == "filter" and "is_in(" in str(saved.get(name))
+                hint = " (isin(sorted(x)) of a set x is one filter in any process)" if is_in else ""
                 raise ValueError(
                     f"the state is of a loader with {name}={saved.get(name)!r}, and this one has "
-                    f"{name}={options.get(name)!r}: its batches would be others"
+                    f"{name}={options.get(name)!r}: its batches would be others{hint}"
                 )
         self.loaded, self._has_loaded = _copied(state), True
 
