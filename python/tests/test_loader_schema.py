@@ -2731,3 +2731,18 @@ def test_a_part_may_lack_a_field_or_a_column_with_a_dot():
     assert batch["m.a"].tolist() == [5, -1, -1]
     (batch,) = Loader([flat, STRUCTS], columns=wish, batch_size=9)
     assert batch["m.a"].tolist() == [5, 1, -1, 3]
+
+
+@pytest.mark.parametrize("zone", ["UTC", None])
+def test_words_without_the_zone_of_their_column_name_words_that_it_takes(zone):
+    at = pa.array([0, 1_769_817_600], pa.timestamp("s", zone))
+    naive = datetime.datetime(2026, 1, 31)
+    zoned = naive.replace(tzinfo=datetime.UTC)
+    taken, others = (zoned, [naive, np.datetime64(naive)]) if zone else (naive, [zoned])
+    for word in others:
+        wish = Categories([word])
+        said = re.escape(f": its words have {'a' if zone else 'no'} zone, as datetime(2026, 1, 31")
+        with pytest.raises(ValueError, match=said):
+            Loader(pa.table({"at": at}), columns={"at": wish})
+    loader = Loader(pa.table({"at": at}), columns={"at": Categories([taken], unknown=-1)})
+    assert [batch["at"].tolist() for batch in loader] == [[-1, 0]]

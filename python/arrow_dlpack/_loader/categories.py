@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from importlib import import_module
 from itertools import chain, count
@@ -374,6 +375,12 @@ def _no_word(name: str, kind: Any, word: Any, value: Any = None) -> Exception:
     if types.is_nested(kind) or types.is_interval(kind) or types.is_run_end_encoded(kind):
         return _no_words(name, kind)
     more = "" if value is None else f", in a part with the value {value!r}"
+    if types.is_timestamp(kind) and (isinstance(word, datetime) or is_time_of_numpy(word)):
+        has_zone = getattr(word, "tzinfo", None) is not None
+        if kind.tz is not None and not has_zone:
+            more += ": its words have a zone, as datetime(2026, 1, 31, tzinfo=UTC)"
+        elif kind.tz is None and has_zone:
+            more += ": its words have no zone, as datetime(2026, 1, 31)"
     return ValueError(
         f'column "{name}" is {kind}, which cannot hold the word {word!r} of its Categories{more}'
     )
