@@ -17,6 +17,7 @@ from arrow_dlpack._loader.identity import OtherDataError
 from arrow_dlpack.torch import BatchDataset
 from batch_sources import ROWS, TABLE
 from test_loader import CONTEXT
+from torch.distributed import checkpoint
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 
@@ -591,3 +592,21 @@ def test_tables_in_a_mix_go_on_as_files_of_one_row_group(tmp_path):
     loader.load_state_dict(saved.state_dict())
     found, expected = ([batch["id"].tolist() for batch in rest] for rest in (loader, begun))
     assert found == expected
+
+
+def test_a_state_goes_through_a_distributed_checkpoint_as_text(tmp_path):
+    def loader():
+        return Loader(pa.table({"x": [0, 1, 2, 3, 4]}), batch_size=2, shuffle=5, seed=1)
+
+    trained = loader()
+    epoch = iter(trained)
+    next(epoch)
+    saved = {"loader": json.dumps(trained.state_dict()), "weights": torch.ones(2)}
+    checkpoint.save(saved, checkpoint_id=tmp_path, no_dist=True)
+    found = {"loader": "", "weights": torch.zeros(2)}
+    checkpoint.load(found, checkpoint_id=tmp_path, no_dist=True)
+    resumed = loader()
+    resumed.load_state_dict(json.loads(found["loader"]))
+    rest = [batch["x"].tolist() for batch in epoch]
+    assert [batch["x"].tolist() for batch in resumed] == rest
+    assert len(rest) == 2
