@@ -558,3 +558,14 @@ def test_whole_words_of_floats_are_compared_exactly(make):
     assert batch["x"].tolist() == [0, -1]
     with pytest.raises(ValueError, match="9007199254740993"):
         list(Loader(table, columns={"x": Categories([make(2**53 + 1)], unknown=-1)}))
+
+
+@pytest.mark.parametrize("data", [pa.table({"c": ["a"]}), "rows.parquet", ["c"], np.array([1, 2])])
+def test_a_scan_of_data_names_the_loader_that_reads_them(data):
+    with pytest.raises(
+        TypeError, match=r"takes no data, got .*Loader\(x, columns=\{\"c\": Cat.*scan"
+    ):
+        Categories.scan(data)
+    with pytest.raises(TypeError, match="unknown must be an integer"):
+        Categories.scan(1.5)
+    assert Categories.scan(np.int64(1)).unknown == 1

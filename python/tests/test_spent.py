@@ -590,6 +590,8 @@ OF_TYPES = {
     "nanoarrow": lambda: na.ArrayStream(TABLE),
     "arro3": lambda: arro3.core.RecordBatchReader.from_stream(TABLE),
     "list of nanoarrow": lambda: [na.ArrayStream(TABLE)],
+    "iterator of nanoarrow": lambda: iter([na.ArrayStream(TABLE)]),
+    "iterator of arro3": lambda: iter([arro3.core.RecordBatchReader.from_stream(TABLE)]),
 }
 
 

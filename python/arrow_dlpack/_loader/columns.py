@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from numbers import Real
+from numbers import Number, Real
 from typing import Any, Literal, TypeAlias
 
 from .. import _core
@@ -166,6 +166,12 @@ class Categories:
         dtype: Dtype = "int32",
     ) -> "Categories":
         """Reads the column once, before the first epoch, for its words."""
+        given: object = unknown
+        if given is not None and not isinstance(given, Number):
+            raise TypeError(
+                f"scan() takes no data, got {type(given).__name__}: the Loader reads the words of "
+                'its own source, as Loader(x, columns={"c": Categories.scan()}).categories'
+            )
         return cls(None, unknown, nulls, dtype)
 
     def _form(self) -> "Form":

@@ -449,9 +449,11 @@ class _Parts:
         for at in count():
             if at == len(self._known):
                 try:
-                    self._known.append(next(self._parts))
+                    part = next(self._parts)
                 except StopIteration:
                     return
+                # Readers of some libraries give their stream once.
+                self._known.append(reader_of(part) if _core._is_read_once(part) else part)
             yield self._known[at]
 
     def take(self, number: int) -> None:
