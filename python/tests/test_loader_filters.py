@@ -815,3 +815,30 @@ def test_a_filter_of_long_texts_in_any_letters_is_shown(long, tmp_path):
             wrong = pc.field("x") == long
             with pytest.raises(TypeError, match="x. as int64, which pyarrow does not take so"):
                 list(Loader(source, columns=["x"], filter=wrong))
+
+
+NOON = [datetime.datetime(2020, 1, day, hour) for day, hour in ((1, 13), (1, 14), (2, 9))]
+
+
+@pytest.mark.parametrize("zone", [None, "America/New_York"])
+@pytest.mark.parametrize("kind", [pa.date32(), pa.time64("us"), pa.string()], ids=str)
+def test_statistics_of_times_are_none_of_their_days(tmp_path, kind, zone):
+    """The schema of a dataset may make dates, times of a day, or texts of times."""
+    table = pa.table({"x": [0, 1, 2], "day": pa.array(NOON, pa.timestamp("us", zone))})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
+    schema = pa.schema({"x": pa.int64(), "day": kind})
+    dataset = ds.dataset(tmp_path / "a.parquet", schema=schema)
+    day = dataset.to_table()["day"][0]
+    field = pc.field("day")
+    for where in (
+        *(field == day, field <= day, ~(field > day), field > day, field != day),
+        field.isin(pa.array([day.as_py()], kind)),
+    ):
+        expected = dataset.to_table().filter(where)["x"].to_pylist()
+        sources = [dataset, ds.dataset([dataset]), Mix([(dataset, 1)])]
+        for source in sources:
+            assert rows_of(source, filter=where) == expected
+            shuffled = {"shuffle": 3, "seed": 1, "batch_size": 9}
+            assert rows_of(source, filter=where, **shuffled) == expected
+        assert rows_of(dataset.filter(where)) == expected
+        assert len(Loader(dataset, columns=["x"], filter=where, batch_size=1)) == len(expected)

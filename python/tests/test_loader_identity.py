@@ -879,3 +879,79 @@ def test_a_state_that_is_changed_changes_no_loader():
     for own in resumed, loader:
         assert own.state_dict()["source"]["rows"] == 40
     assert next(iter(resumed))["x"].tolist() == [4, 5, 6, 7]
+
+
+def rows_in(batches):
+    return [batch["id"].tolist() for batch in batches]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"shuffle": 4, "seed": 1}, {"rank": 0, "world_size": 2, "uneven": "allow"}],
+    ids=["in order", "shuffled", "a rank"],
+)
+def test_a_state_goes_to_no_source_of_the_same_rows_that_makes_other_batches(tmp_path, options):
+    """Row groups are drawn and divided of files alone, not of a union of datasets of them."""
+    paths = [f"{tmp_path}/{number}.parquet" for number in range(4)]
+    tables = [pa.table({"id": range(number * 8, number * 8 + 8)}) for number in range(4)]
+    for path, table in zip(paths, tables, strict=True):
+        pq.write_table(table, path, row_group_size=4)
+    union = ds.dataset([ds.dataset(path) for path in paths])
+    alone = [ds.dataset([ds.dataset(path)]) for path in paths]
+    sources = [paths, ds.dataset(paths), union, tables, pa.concat_tables(tables)]
+    sources += [Mix([(part, 1) for part in parts]) for parts in (paths, alone, tables)]
+    batches = [rows_in(Loader(source, batch_size=4, **options)) for source in sources]
+    for at, other in itertools.product(range(len(sources)), repeat=2):
+        state = state_of(sources[at], batches=2, **{**options, "batch_size": 4})
+        is_same = batches[at] == batches[other]
+        if is_same and isinstance(sources[at], Mix) == isinstance(sources[other], Mix):
+            rest = rest_of(sources[other], state, **{**options, "batch_size": 4})
+            assert rows_in(rest) == batches[at][2:]
+        else:
+            with pytest.raises(ValueError, match="the state is of"):
+                rest_of(sources[other], state, **{**options, "batch_size": 4})
+
+
+def test_a_column_of_the_file_is_other_data_than_the_key_of_its_folder(tmp_path):
+    for number in range(2):
+        (tmp_path / f"label={number + 5}").mkdir()
+        rows = {"id": range(number * 4, number * 4 + 4), "label": range(4)}
+        pq.write_table(pa.table(rows), tmp_path / f"label={number + 5}" / "p.parquet")
+    schema = pa.schema({"id": pa.int64(), "label": pa.int64()})
+    keyed = ds.dataset(tmp_path, partitioning="hive", schema=schema)
+    plain = ds.dataset(tmp_path, partitioning=None, schema=schema)
+    sources = {
+        "keys": [keyed, list(keyed.get_fragments()), keyed.to_table()],
+        "own": [tmp_path, plain, plain.to_table()],
+    }
+    labels = {"keys": [5] * 4 + [6] * 4, "own": [0, 1, 2, 3] * 2}
+    for one, other in itertools.product(sources, repeat=2):
+        for source, another in itertools.product(sources[one], sources[other]):
+            state = state_of(source)
+            if one != other:
+                with pytest.raises(ValueError, match="the state is of other data"):
+                    rest_of(another, state)
+                continue
+            rest = rest_of(another, state)
+            assert [label for batch in rest for label in batch["label"]] == labels[one][2:]
+
+
+def test_other_options_of_a_format_are_other_data(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,day\n" + "".join(f"{at},0{at % 9 + 1}/02/2020\n" for at in range(12)))
+
+    def read(skipped=0, **options):
+        form = ds.CsvFileFormat(
+            read_options=pyarrow.csv.ReadOptions(skip_rows_after_names=skipped),
+            convert_options=pyarrow.csv.ConvertOptions(**options),
+        )
+        return ds.dataset(path, format=form)
+
+    state = state_of(path, columns=["id"])
+    assert rows_in(rest_of(read(), state, columns=["id"]))[0] == [2, 3]
+    with pytest.raises(ValueError, match="the first rows had other values"):
+        rest_of(read(3), state, columns=["id"])
+    days = {"columns": ["day"], "physical": True}
+    state = state_of(read(timestamp_parsers=["%d/%m/%Y"]), **days)
+    with pytest.raises(ValueError, match="the first rows had other values"):
+        rest_of(read(timestamp_parsers=["%m/%d/%Y"]), state, **days)

@@ -382,7 +382,10 @@ class Dataset(Source):
             told["ends"] = partial(digest_of_head, partial(self._scan, None, None), schema, names)
         if parts and all(hasattr(part, "path") for part in parts):
             keys = list(map(_keys_of, parts))
-            return of_files(parts, told, keys, begun, schema=self._dataset.schema)
+            found = of_files(parts, told, keys, begun, schema=self._dataset.schema)
+            if not self.fragments():
+                found.pop("groups", None)  # a union is divided by rows
+            return found
         rows = self.rows()
         if parts and rows is not None:
             return of_rows(rows, self._taken(compared(rows)), query)
@@ -605,7 +608,7 @@ class Files(Dataset):
 
     def _told_of(self, query: Query, begun: Mapping[str, Any]) -> dict[str, Any]:
         told = of_types(self._schema(query)[0], query)
-        keys = [own for _, own in self._files]
+        keys = list(map(_keys_of, self.fragments()))
         return of_files(self.fragments(), told, keys, begun, counted=self._arrow_rows)
 
     def _stored(self, where: Any) -> list[Any]:
@@ -1031,10 +1034,11 @@ def _partition_of(keys: dict[str, Any]) -> Any:
 
 
 def _keys_of(fragment: Any) -> dict[str, Any]:
-    """The constant columns of a file of a dataset's, less those that it has itself."""
-    of = import_module("pyarrow.dataset").get_partition_keys
-    keys, known = of(fragment.partition_expression), fragment.physical_schema.names
-    return {name: key for name, key in keys.items() if name not in known}
+    """The constant columns of a file, which pyarrow reads in place of the file's own."""
+    keys: dict[str, Any] = import_module("pyarrow.dataset").get_partition_keys(
+        fragment.partition_expression
+    )
+    return keys
 
 
 def read_footers(fragments: Sequence[Any], system: Any) -> None:

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from .. import _core
-from .._arrow_types import has_matrices
+from .._arrow_types import has_matrices, is_text
 from .readers import (
     Made,
     decoded,
@@ -224,9 +224,16 @@ def has_inexact(where: Any, schema: Any, stored: Iterable[Any]) -> bool:
     """Whether the filter names a column whose statistics in Parquet do not tell all of its values.
 
     stored: the schemas that the column has. Statistics hide NaN, and pyarrow compares those of
-    views with no other text, and those of extension types with nothing.
+    views with no other text, those of extension types with nothing, and those of a file's own type
+    with values of the schema's: times with the midnight of a date.
     """
-    inexact = {field.name for own in stored for field in own if _is_inexact(field.type)}
+    types = {field.name: field.type for field in schema}
+    inexact = {
+        field.name
+        for own in stored
+        for field in own
+        if _is_inexact(field.type) or _is_cast(field.type, types.get(field.name, field.type))
+    }
     exact = [field for field in schema if field.name not in inexact]
     return len(exact) < len(schema) and not _binds(where, import_module("pyarrow").schema(exact))
 
@@ -318,9 +325,11 @@ def _ends(kind: Any) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
 
 
 def is_exact(where: Any, schema: Any) -> bool:
-    """Whether all columns that the filter names are exact in files too: no NaN becomes a date."""
+    """Whether all columns that the filter names are exact in files too: a scan makes no NaN one of
+    them, as it makes times of a day, and dates, of times with both.
+    """
     types = import_module("pyarrow").types
-    tells = types.is_integer, types.is_temporal, types.is_decimal
+    tells = types.is_integer, types.is_decimal, types.is_timestamp, types.is_duration
     exact = [field for field in schema if any(one(field.type) for one in tells)]
     return _binds(where, import_module("pyarrow").schema(exact))
 
@@ -338,6 +347,11 @@ def _is_inexact(kind: Any) -> bool:
         return True
     inner = (kind.field(at).type for at in range(kind.num_fields))
     return types.is_floating(kind) or any(map(_is_inexact, inner))
+
+
+def _is_cast(stored: Any, kind: Any) -> bool:
+    """Whether a scan makes other values of those of a file, which all texts are to each other."""
+    return bool(stored != kind) and not (is_text(stored) and is_text(kind))
 
 
 def _binds(where: Any, schema: Any) -> bool:

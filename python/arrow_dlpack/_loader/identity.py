@@ -278,13 +278,19 @@ def of_files(
     """Of files: types, keys, rows, and a digest of their footers in order; paths move.
 
     told: that of the types.
+    keys: the constant columns of each file, in place of its own of those names.
     begun: what `stamps_of` told when they began to be read.
     schema: to which columns are cast, None for those of files as they are.
     counted: keeps the rows of Arrow files, of which each is opened to count them.
     """
     ends = partial(_ends_of_files, fragments, sorted(told.get("columns", ())), keys, begun, schema)
     found = _of_footers_or_bytes(fragments, begun, {} if counted is None else counted)
-    return {**told, **of_keys(keys, told), **found, "ends": ends}
+    if own := of_keys(keys, told):
+        # The same files may be read with columns of their own in place of keys.
+        for name in {"footers", "files"} & found.keys():
+            if found[name] != _REPLACED:
+                found[name] = digest_of([found[name], own["keys"]])
+    return {**told, **own, **found, "ends": ends}
 
 
 def _of_footers_or_bytes(
@@ -400,7 +406,7 @@ def _with_keys(
     if schema is not None:
         table = table.cast(pa.schema([schema.field(name) for name in table.schema.names]))
     own = {name: getattr(key, "as_py", lambda key=key: key)() for name, key in keys.items()}
-    return [{**own, **row} for row in _picked(table, names)]
+    return [{**row, **own} for row in _picked(table, names)]
 
 
 def _first(fragment: Any, names: Sequence[str]) -> Iterator[Any]:
@@ -626,7 +632,9 @@ def check(
         one, other = (_comparable(name, told[name], is_physical) for told in (saved, ours))
         if one != other:
             raise refusal(f"{_difference(name, one, other)} in {where}")
-    ends, is_one_kind = ours.get("ends"), any(name in saved and name in ours for name in _KINDS)
+    # The options of a format say which rows and values the bytes of a file are.
+    kinds = [name for name in _KINDS if name != "files"]
+    ends, is_one_kind = ours.get("ends"), any(name in saved and name in ours for name in kinds)
     # Of files they are read only where nothing else tells.
     if "ends" in saved and not (callable(ends) and is_one_kind):
         _check_ends(saved["ends"], ends() if callable(ends) else ends, where)
@@ -702,8 +710,11 @@ def _difference(name: str, saved: Any, ours: Any) -> str:
             "another buffer_size=, probabilities= or number of shards, or another epoch by its "
             "set_epoch()"
         ),
-        "footers": "the files had other footers (sizes and statistics of row groups, in order)",
-        "files": "the files had other sizes or bytes",
+        "footers": (
+            "the files had other footers (sizes and statistics of row groups, in order), or keys "
+            "of folders for columns of their own"
+        ),
+        "files": "the files had other sizes or bytes, or keys of folders for columns of their own",
         "snapshot": "the files of the table had other rows or sizes",
         "sample": "some rows had other values",
         "head": "the first rows had other values",
