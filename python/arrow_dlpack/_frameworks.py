@@ -39,6 +39,10 @@ _PARTS_OF_BYTES = ("int2", "int4", "uint2", "uint4", "float4_e2m1fn")
 def check(framework: Framework | None) -> None:
     """An error for a framework that is not known."""
     known = framework in NAMES if isinstance(framework, str) else callable(framework)
+    kind = f"{type(framework).__module__}.{type(framework).__name__}"
+    if kind in ("torch._C._TensorMeta", "torch.tensortype"):
+        # Its constructors make float32, or another dtype, of all numbers.
+        raise ValueError(f'framework={framework!r} makes other numbers: did you mean "torch"?')
     if framework is not None and not known:
         name = getattr(framework, "__name__", framework)
         close = get_close_matches(name, NAMES, 1) if isinstance(name, str) else []

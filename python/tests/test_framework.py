@@ -91,6 +91,8 @@ def test_writable_false_shares_and_true_copies():
     ({"framework": "tensorflow"}, ValueError, "framework must be .* got 'tensorflow'"),
     ({"framework": []}, ValueError, r"framework must be .* got \[\]"),
     ({"framework": torch}, ValueError, 'did you mean "torch"'),
+    ({"framework": torch.Tensor}, ValueError, 'makes other numbers: did you mean "torch"'),
+    ({"framework": torch.LongTensor}, ValueError, 'makes other numbers: did you mean "torch"'),
     ({"framework": "pytorch"}, ValueError, 'got \'pytorch\': did you mean "torch"'),
     ({"framework": "torch", "copy": False}, TypeError, "say writable=False"),
     ({"writable": True, "copy": False}, TypeError, "say writable=False"),

@@ -242,3 +242,14 @@ def test_arguments_are_checked_before_any_file_is_opened(tmp_path, options, refu
 def test_a_filter_of_text_is_refused_of_what_a_function_returns(part):
     with pytest.raises(TypeError, match=r"did you mean pyarrow.compute.field\('y'\) == 1\?"):
         list(Loader(lambda index, count: part, filter="y == 1"))
+
+
+def test_options_are_said_when_a_loader_is_made_alone():
+    """As a cell of a notebook might set them, for nothing."""
+    loader = Loader(pa.table({"x": [1.0, 2.0]}), batch_size=1)
+    for one in loader, loader.encoder():
+        for name, value in {"batch_size": 2, "framework": "torch", "columns": []}.items():
+            with pytest.raises(AttributeError, match=f"{name}= is said when .* make another one"):
+                setattr(one, name, value)
+        one.name = "of a user"
+    assert [len(batch["x"]) for batch in loader] == [1, 1]

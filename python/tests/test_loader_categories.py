@@ -170,7 +170,7 @@ def test_a_word_that_the_column_cannot_hold_is_named(word, kind):
     """pyarrow would cut some of them, such as 1.5 to 1, and a moment to its date."""
     with pytest.raises(ValueError) as raised:  # noqa: PT011
         codes_of(pa.array([None], kind), [word])
-    assert str(raised.value) == (
+    assert str(raised.value).startswith(
         f'column "w" is {kind}, which cannot hold the word {word!r} of its Categories'
     )
 
@@ -301,7 +301,7 @@ def test_nulls_of_categories_lead_to_their_own_nulls():
 @pytest.mark.parametrize("words", [{"a", "b"}, frozenset("ab"), {"a": 1, "b": 0}])
 def test_words_without_an_order_are_refused(words):
     """A set's is another one in each process, and a mapping says another one than it has."""
-    with pytest.raises(TypeError, match=r"whose order says the codes: pass sorted\(x"):
+    with pytest.raises(TypeError, match=r"whose order says the codes, from 0 on: pass sorted\(x"):
         Categories(words)
     assert Categories({"b": 0, "a": 1}.keys()).words == ("b", "a")
 
@@ -324,14 +324,18 @@ def test_narrow_decimals_have_codes(width, words, form):
         pa.array([1000, 1001], pa.time64("ns")),
         pa.array([0, 2**62], pa.timestamp("s")),
         pa.array([0, 2**30], pa.date32()),
+        pa.array([86_400, 0, 43_200], pa.int32()).view(pa.time32("s")),
+        pa.array([86_400_000_000, 0, None]).view(pa.time64("us")),
+        pa.array([0, 86_400_001]).view(pa.date64()),
     ],
     ids=lambda column: str(column.type),
 )
 def test_a_scan_of_values_that_python_has_not_is_refused_by_name(column):
     with pytest.raises(ValueError, match='column "w" has values .*cast to integers'):
         codes_of(column)
-    integers = column.cast(pa.int32() if pa.types.is_date(column.type) else pa.int64())
-    assert codes_of(integers) == [0, 1]
+    integers = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64()).drop_null()
+    words = sorted(integers.to_pylist())
+    assert codes_of(integers) == [words.index(value) for value in integers.to_pylist()]
 
 
 IDS = [uuid.UUID(int=7), uuid.UUID(int=3), None, uuid.UUID(int=7)]
@@ -569,3 +573,41 @@ def test_a_scan_of_data_names_the_loader_that_reads_them(data):
     with pytest.raises(TypeError, match="unknown must be an integer"):
         Categories.scan(1.5)
     assert Categories.scan(np.int64(1)).unknown == 1
+
+
+@pytest.mark.parametrize(("dtype", "most"), [("bfloat16", 256), ("float16", 2048)])
+def test_no_code_is_rounded_to_that_of_another_word(dtype, most):
+    words = [f"w{at:05}" for at in range(most + 2)]
+    options = {"format": "matrix", "dtype": dtype, "framework": "numpy"}
+    last = {"c": Categories(words[:-1])}
+    (batch,) = Loader(pa.table({"c": words[-3:-1]}), columns=last, **options)
+    assert batch.tolist() == [[most - 1], [most]]
+    told = f'"c" has codes up to {most + 1}, and {dtype} has each integer up to {most} alone'
+    for wish in Categories(words), Categories(words[:1], unknown=most + 1), Categories.scan():
+        with pytest.raises(ValueError, match=told):
+            list(Loader(pa.table({"c": words}), columns={"c": wish}, **options))
+        with pytest.raises(ValueError, match=told):
+            Encoder(columns={"c": wish}, **options).fit(pa.table({"c": words}))
+    labels = {"columns": ["x"], "label": {"c": Categories(words)}}
+    ((_, label),) = Loader(pa.table({"x": [0.5], "c": words[-1:]}), **labels, **options)
+    assert label.tolist() == [most + 1]
+
+
+@pytest.mark.parametrize(
+    ("words", "way", "made"),
+    [
+        ({0: "dog", 1: "cat"}, "[x[code] for code in range(len(x))]", ["dog", "cat"]),
+        ({1: "dog", 0: "cat"}, "[x[code] for code in range(len(x))]", ["cat", "dog"]),
+        ({"dog": 1, "cat": 0}, "sorted(x, key=x.get)", ["cat", "dog"]),
+        ({"cat": 1, "dog": 2}, None, None),
+        ({"cat": "a", 1: 0}, None, None),
+        ({2: "cat", 3: "dog"}, None, None),
+    ],
+)
+def test_a_dict_of_codes_names_the_list_that_has_them(words, way, made):
+    """Hugging Face's id2label has words by their codes, and label2id codes by their words."""
+    with pytest.raises(TypeError, match="whose order says the codes, from 0 on") as raised:
+        Categories(words)
+    assert str(raised.value).partition(": pass ")[2] == (way or "")
+    if way is not None:
+        assert eval(way, {"x": words, "sorted": sorted}) == made

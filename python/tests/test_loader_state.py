@@ -306,8 +306,17 @@ def test_more_batches_than_there_are_is_other_data(file, name, of):
 
 @pytest.mark.parametrize("state", [None, 5, [], "x", [("version", 1)]])
 def test_what_is_no_mapping_is_no_state(state):
-    with pytest.raises(ValueError, match="this is no state of a Loader: "):
+    with pytest.raises(ValueError, match="this is no state of a Loader, got "):
         Loader(TABLE, batch_size=10).load_state_dict(state)
+
+
+def test_the_text_of_a_state_names_what_reads_it():
+    loader = Loader(TABLE, batch_size=10)
+    text = json.dumps(loader.state_dict())
+    for own in text, text.encode():
+        with pytest.raises(ValueError, match=r"json.loads\(x\) makes one"):
+            loader.load_state_dict(own)
+        loader.load_state_dict(json.loads(own))
 
 
 def test_workers_have_states_of_their_own(file):

@@ -22,7 +22,7 @@ pub(crate) use checked::{checked, logical_nulls};
 pub(crate) use concat::concat;
 pub(crate) use dictionary::{Coded, Dictionary, Meaning, are_same, recoded};
 pub(crate) use distinct_values::{Distinct, tells_apart};
-pub(crate) use footprint::{check_appended, check_taken, check_taken_at, reserve};
+pub(crate) use footprint::{check_taken, check_taken_at, reserve};
 pub(crate) use row_ranges::{Bounds, Integers, RowItems, place};
 pub(crate) use runs::{Runs, runs_of};
 pub(crate) use snapshot::{addresses, everything, validity};

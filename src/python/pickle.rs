@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use arrow_array::{Array, ArrayRef, ffi::FFI_ArrowSchema, make_array};
 use arrow_buffer::Buffer;
-use arrow_data::{ArrayData, BufferSpec, layout, transform::MutableArrayData};
+use arrow_data::{ArrayData, BufferSpec, layout};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -132,40 +132,26 @@ fn array_state<'py>(
 ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyTuple>)> {
     let schema = field_state(py, field)?;
     // Memory that other code may write to is read once. A slice is copied without its offset and the values outside.
-    let array = &chunks::addresses(array)?;
-    chunks::check_appended(std::slice::from_ref(array), array.data_type())?;
-    let data = chunks::checked(|| {
-        let mut whole = without_offset(&array.to_data())?;
-        reset_dictionaries(&mut whole)?;
-        Ok(whole)
-    })?;
-    Ok((schema, data_state(py, &data, protocol)?))
+    let mut whole = chunks::concat(std::slice::from_ref(array))?.to_data();
+    reset_dictionaries(&mut whole)?;
+    Ok((schema, data_state(py, &whole, protocol)?))
 }
 
-/// The same rows in new memory, from their first one on.
-fn without_offset(data: &ArrayData) -> Result<ArrayData, ArrowError> {
-    let mut whole = MutableArrayData::new(vec![data], false, data.len());
-    whole.try_extend(0, 0, data.len())?;
-    Ok(whole.freeze())
-}
-
-/// Does the same with the values of dictionaries, at any depth, which `MutableArrayData` shares with their offset. Returns
-/// whether there are any.
-fn reset_dictionaries(data: &mut ArrayData) -> Result<bool, ArrowError> {
+/// Copies the values of dictionaries too, at any depth, which a concatenation shares with their offset. Returns whether
+/// there are any.
+fn reset_dictionaries(data: &mut ArrayData) -> Result<bool, Error> {
     let is_dictionary = matches!(data.data_type(), DataType::Dictionary(..));
     let mut found = is_dictionary;
     let mut children = data.child_data().to_vec();
     for child in &mut children {
         if is_dictionary {
-            // What was asked for before is the codes'.
-            let values = make_array(child.clone());
-            chunks::check_appended(std::slice::from_ref(&values), values.data_type())?;
-            *child = without_offset(child)?;
+            *child = chunks::concat(&[make_array(child.clone())])?.to_data();
         }
         found |= reset_dictionaries(child)?;
     }
     if found {
-        *data = data.clone().into_builder().child_data(children).build()?;
+        let whole = data.clone().into_builder().child_data(children);
+        *data = chunks::checked(|| whole.build())?;
     }
     Ok(found)
 }

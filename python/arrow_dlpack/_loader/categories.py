@@ -135,13 +135,8 @@ class _Distinct:
             self._known = self._rows = sum(len(own) for (own,) in self._parts.values())
 
     def distinct(self) -> set[Any]:
-        pa = import_module("pyarrow")
-        # Python's times have no nanoseconds, and to_pylist leaves them out without a word.
-        exact = (
-            part.cast(pa.time64("us")) if part.type == pa.time64("ns") else part
-            for part in chain.from_iterable(self._parts.values())
-        )
-        found = {canonical_word(word) for part in exact for word in part.to_pylist()}
+        parts = chain.from_iterable(self._parts.values())
+        found = {canonical_word(word) for part in parts for word in _as_python(part)}
         return {self._word(word) for word in found if word is not None}
 
     def _word(self, word: Any) -> Any:
@@ -152,6 +147,21 @@ class _Distinct:
         """In their order; NaN is the last one, as NumPy has it."""
         words = self.distinct()
         return sorted(words - {nan}) + [nan] * len(words & {nan})
+
+
+def _as_python(values: Any) -> list[Any]:
+    """Python's values, of which pyarrow makes others without a word: Python's times have neither
+    nanoseconds nor the hour 24, which DuckDB has, and its dates no hours.
+    """
+    pa, kind = import_module("pyarrow"), values.type
+    if kind == pa.time64("ns"):
+        values, kind = values.cast(pa.time64("us")), pa.time64("us")
+    made: list[Any] = values.to_pylist()
+    if pa.types.is_time(kind) or pa.types.is_date64(kind):
+        for own, other in zip(values, pa.array(made, kind), strict=True):
+            if own != other:
+                raise ValueError(f"{own.value} as {kind}")
+    return made
 
 
 def check_words(categories: Mapping[str, Categories], schemas: Sequence[Any]) -> None:

@@ -4,6 +4,7 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from numbers import Number, Real
@@ -136,8 +137,8 @@ class Categories:
             raise TypeError(f"words must be a list of words, got {words!r}{way}")
         given: object = words
         if isinstance(given, (set, frozenset, Mapping)):
-            way = "sorted(x, key=x.get)" if isinstance(given, Mapping) else "sorted(x)"
-            raise TypeError(f"words must be a list, whose order says the codes: pass {way}")
+            way = _way_of_codes(given) if isinstance(given, Mapping) else ": pass sorted(x)"
+            raise TypeError(f"words must be a list, whose order says the codes, from 0 on{way}")
         most = 1 << 31  # as codes are int32, and as a list of them would have
         if isinstance(words, Sized) and len(words) > most:
             raise ValueError(f"words are {len(words)}, and at most {most} have codes")
@@ -258,6 +259,22 @@ def fills_nulls(wish: Wish | None) -> bool:
     return getattr(wish, "nulls", None) not in (None, "error")
 
 
+def _way_of_codes(words: Mapping[Any, Any]) -> str:
+    """What makes the list of words of a dict that has their codes, or has them by their codes."""
+    codes = list(range(len(words)))
+    with suppress(TypeError):  # of what has no order
+        if sorted(words.values()) == codes:
+            return ": pass sorted(x, key=x.get)"
+    with suppress(TypeError):
+        if sorted(words) == codes:
+            return ": pass [x[code] for code in range(len(x))]"
+    return ""
+
+
+#: Up to which integer a float of this dtype has each one.
+_EXACT = {"bfloat16": 2**8, "float16": 2**11, "float32": 2**24, "float64": 2**53}
+
+
 @dataclass(frozen=True)
 class Wanted:
     """The columns and labels of a batch, and what each becomes."""
@@ -280,8 +297,10 @@ class Wanted:
         }
         return {name: form for name, form in self.forms.items() if name not in no_form}
 
-    def check_matrix(self) -> None:
-        """An error for a feature whose wish a matrix cannot meet."""
+    def check_matrix(self, dtype: Dtype | None) -> None:
+        """An error for a feature whose wish a matrix of this dtype cannot meet."""
+        kind = None if dtype is None else _core._dtype_name(dtype)
+        most = _EXACT.get(kind or "", math.inf)
         for name, wish in self.wishes.items():
             if name in self.labels:
                 continue
@@ -296,6 +315,13 @@ class Wanted:
                     f'column "{name}": a matrix has one dtype= and one nulls= for all of its '
                     'columns: pass them to Loader, or use format="dict"'
                 )
+            if isinstance(wish, Categories):
+                code = max(len(wish.words or ()) - 1, abs(wish.unknown or 0))
+                if code > most:  # which would be rounded to that of another word
+                    raise ValueError(
+                        f'column "{name}" has codes up to {code}, and {kind} has each integer up '
+                        f'to {most} alone: pass a wider dtype=, or use format="dict"'
+                    )
 
     @property
     def categories(self) -> dict[str, Categories]:

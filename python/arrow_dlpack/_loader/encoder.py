@@ -14,14 +14,14 @@ from .._frameworks import Framework
 from ..typing import Dtype, Nulls
 from .categories import coder_of, is_uuid
 from .columns import AsArrow, Cast, Categories, Columns, Form, Wish, fills_nulls, flag
-from .options import ENCODED, LoaderOptions
+from .options import ENCODED, LoaderOptions, Settled
 from .readers import Made, reached, reader_of, request_of, table_of
 from .schema import Part, Query, check_lacking, differ, fitted, retyped, type_of_all
 from .source import Opened, Source
 from .written import read, written
 
 
-class Encoder:
+class Encoder(Settled):
     """What a `Loader` makes of its columns, as an object: of one row as of an epoch.
 
     ``loader.encoder()`` has the types and the words of the loader's source, and

@@ -23,7 +23,7 @@ from .functions import is_function, open_part
 from .kinds import for_pickle, is_path
 from .known import columns_of_format
 from .mix import Mix, described, source_of
-from .options import AnyLoaderKeywords, LoaderKeywords, LoaderOptions, takes_options
+from .options import AnyLoaderKeywords, LoaderKeywords, LoaderOptions, Settled, takes_options
 from .resume import Progress, options_of
 from .sharding import Share, resolved, share_of, worker_info
 from .source import Loop, Source
@@ -38,7 +38,7 @@ Batch_co = TypeVar("Batch_co", covariant=True)
 Other = TypeVar("Other")
 
 
-class Loader(Loop, Generic[Batch_co]):
+class Loader(Loop, Settled, Generic[Batch_co]):
     """Batches of tensors of a source: each ``for`` loop over it is an epoch.
 
     source: a path, a URL that fsspec knows, a pattern or a list of them (Parquet, Arrow IPC, CSV),

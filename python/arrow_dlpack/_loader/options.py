@@ -161,7 +161,7 @@ class LoaderOptions:
         _core._check_nulls(self.nulls)
         what = wanted(self.columns, self.label)
         if self.matrix:
-            what.check_matrix()
+            what.check_matrix(self.dtype)
         else:
             check_twice("columns", what.columns or ())  # a matrix may have a column twice
         self._check_together()
@@ -369,6 +369,16 @@ _SHUFFLE = (
     "source shuffles all of them; leave it out for the order of the source"
 )
 _PREFETCH = ": it is how many batches are made ahead"
+
+
+class Settled:
+    """What takes the keywords of `LoaderOptions` when it is made, and at no other time."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in signature(LoaderOptions).parameters:
+            kind = type(self).__name__
+            raise AttributeError(f"{name}= is said when a {kind} is made: make another one")
+        super().__setattr__(name, value)
 
 
 #: Of PyTorch's DataLoader, which Loader.torch makes.

@@ -106,7 +106,8 @@ class Progress:
     def load(self, state: Any, options: Mapping[str, Any]) -> None:
         """Takes a state of a loader with these options, as `options_of` tells them."""
         if not _is_state(state):
-            raise ValueError(f"this is no state of a Loader: {state!r}")
+            way = ": json.loads(x) makes one of its text" if isinstance(state, (str, bytes)) else ""
+            raise ValueError(f"this is no state of a Loader, got {state!r:.80}{way}")
         saved = state["options"]
         for name in {**options, **saved}:
             if saved.get(name) != options.get(name):

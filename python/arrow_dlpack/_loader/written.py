@@ -63,7 +63,12 @@ def read(text: str | bytes) -> tuple[LoaderOptions, _core.Field]:
 
 def _read(text: Any) -> tuple[LoaderOptions, _core.Field]:
     if not isinstance(text, (str, bytes, bytearray)):
-        way = ": its text is json.dumps(x)" if isinstance(text, dict) else ""
+        ways = (
+            (isinstance(text, dict), "json.dumps(x)"),
+            (isinstance(text, os.PathLike), "pathlib.Path(x).read_text()"),
+            (hasattr(text, "read"), "x.read()"),
+        )
+        way = next((f": {way} is its text" for is_it, way in ways if is_it), "")
         raise TypeError(f"from_json takes the text of to_json(), got {type(text).__name__}{way}")
     try:
         whole = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_members)
