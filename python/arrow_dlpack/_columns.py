@@ -78,7 +78,9 @@ def result(udf: "TensorUdf", rows: Any, output: Any) -> Any:
     try:
         found = Tensor.from_dlpack(returned, device="cpu")
     except (BufferError, TypeError) as error:
-        raise type(error)(f"{udf.name}: its result: {error}") from error
+        raise type(error)(
+            f"{udf.name}: its result must be one tensor, without nulls: {error}"
+        ) from error
     expected = (len(rows), *udf.output.shape)
     if (found.dtype, found.shape) != (udf.output.dtype, expected):
         what, declared = f"{found.dtype} {found.shape}", f"{udf.output.dtype} {expected}"

@@ -155,6 +155,10 @@ def tensor_udf(
     described = tuple(items_of("inputs", inputs)) if is_list else ()
     if not is_list or not all(isinstance(input, Input) for input in described):
         raise TypeError(f"inputs must be a list of Input, got {inputs!r}")
+    if output is not None and not isinstance(output, Output):
+        raise TypeError(f'output must be an Output, as Output("float32") is one, got {output!r}')
+    if state is not None and not callable(state):
+        raise TypeError(f"state must be a function that makes the first argument, got {state!r}")
 
     def decorate(function: Callable[..., Any]) -> TensorUdf:
         return TensorUdf(

@@ -35,6 +35,9 @@ def columns():
         "list views": pa.ListViewArray.from_arrays(
             ends[:-1], pa.array([4] * (ROWS // 4), "int32"), numbers
         ),
+        "list views with gaps": pa.ListViewArray.from_arrays(
+            ends[:-1], pa.array([3] * (ROWS // 4), "int32"), numbers
+        ),
         "fixed-size lists": pa.FixedSizeListArray.from_arrays(texts, 4),
         "maps": pa.MapArray.from_arrays(ends, texts, numbers),
         "structs": pa.StructArray.from_arrays([numbers, texts], ["numbers", "texts"]),

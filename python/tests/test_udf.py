@@ -480,8 +480,14 @@ def test_a_state_that_cannot_be_made_is_tried_again(engine):
         (lambda x: x.sum(axis=1)[:1], r"made returned float32 \(1,\), not float32 \(2,\)"),
         (lambda x: x, r"made returned float32 \(2, 2\), not float32 \(2,\)"),
         (lambda x: x.sum(axis=1).astype(int), r"made returned int64 \(2,\), not float32 \(2,\)"),
-        (lambda x: x.sum(axis=1).tolist(), "made: its result: .* got list"),
-        (lambda x: torch.ones(2, requires_grad=True), "made: its result: .*gradient"),
+        (
+            lambda x: x.sum(axis=1).tolist(),
+            "made: its result must be one tensor, without nulls: .* got list",
+        ),
+        (
+            lambda x: torch.ones(2, requires_grad=True),
+            "made: its result must be one tensor, without nulls: .*gradient",
+        ),
         (lambda x: 1 / 0, "division by zero"),
     ],
 )
@@ -740,3 +746,10 @@ def test_columns_that_are_no_numbers_are_made_numbers_before_the_call(column, wo
     with pytest.raises(TypeError, match=re.escape(words)):
         several(n, column)
     assert len(several(n, way_out(column))) == 1
+
+
+def test_what_is_no_output_and_no_state_is_refused_when_it_is_said():
+    with pytest.raises(TypeError, match=r'output must be an Output, as Output\("float32"\) is one'):
+        tensor_udf([X], "float32")
+    with pytest.raises(TypeError, match="state must be a function that makes the first argument"):
+        tensor_udf([X], state=5)
