@@ -1559,3 +1559,14 @@ def test_rows_of_pydantic_are_dicts_by_model_dump():
     encoder = Loader(pa.table({"x": [1.5]}), framework="numpy").encoder()
     assert "x.model_dump() is one" in refusal(lambda: encoder([row]))
     assert encoder([row.model_dump()])["x"].tolist() == [2.5]
+
+
+def test_an_iterator_of_lists_of_rows_names_what_makes_tables_of_them():
+    def chunks():
+        return ([{"x": 2 * number}, {"x": 2 * number + 1}] for number in range(2))
+
+    way = "map(pyarrow.Table.from_pylist, x)"
+    with pytest.raises(TypeError, match=re.escape(f"{way} makes tables of lists of rows")):
+        list(Loader(chunks()))
+    batches = eval(way, {"map": map, "pyarrow": pa, "x": chunks()})
+    assert [batch["x"].tolist() for batch in Loader(batches)] == [[0, 1], [2, 3]]

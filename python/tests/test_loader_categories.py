@@ -611,3 +611,9 @@ def test_a_dict_of_codes_names_the_list_that_has_them(words, way, made):
     assert str(raised.value).partition(": pass ")[2] == (way or "")
     if way is not None:
         assert eval(way, {"x": words, "sorted": sorted}) == made
+
+
+def test_a_word_before_the_years_of_python_is_named():
+    zone = datetime.timezone(datetime.timedelta(hours=14))
+    with pytest.raises(ValueError, match=r"datetime\(1, 1, 1.* years of Python in UTC"):
+        Categories([datetime.datetime(1, 1, 1, tzinfo=zone)])

@@ -234,7 +234,10 @@ def canonical_word(word: Any) -> Any:
     """
     has_zone = isinstance(word, datetime) and word.tzinfo is not None
     if has_zone and word.utcoffset() is not None:
-        return word.astimezone(UTC)
+        try:
+            return word.astimezone(UTC)
+        except OverflowError:
+            raise ValueError(f"{word!r} is before or after the years of Python in UTC") from None
     return math.nan if is_nan(word) else word
 
 

@@ -148,21 +148,36 @@ def is_column(data: Any) -> bool:
 
 def _way_out(batch: Any) -> str:
     """How to make a table of what is none."""
-    if isinstance(batch, dict):
-        if any(hasattr(value, "__dlpack__") for value in batch.values()):
-            return ": map(arrow_dlpack.record_batch, x) makes tables of batches of tensors"
-        return ": pyarrow.Table.from_pylist([x, ...]) makes one of rows"
-    if isinstance(batch, (list, tuple)) and any(hasattr(one, "__dlpack__") for one in batch):
-        return ': (arrow_dlpack.record_batch({"x": batch[0]}) for batch in x) makes tables'
-    if hasattr(batch, "__dlpack__"):
-        return ': (arrow_dlpack.record_batch({"x": batch}) for batch in x) makes tables of tensors'
-    if isinstance(batch, tuple):
-        return ": pyarrow.Table.from_pylist([dict(zip(names, row)) for row in x]) makes one of rows"
-    if isinstance(batch, (str, os.PathLike)):
-        way = "sorted(x) is a list of them, which is a source if they are paths"
-    else:
-        way = "list(x) of these fragments is a source" * hasattr(batch, "physical_schema")
-    return f": {way}" if way else ""
+    is_row = isinstance(batch, dict)
+    items = (
+        list(batch.values() if is_row else batch) if isinstance(batch, (dict, list, tuple)) else []
+    )
+    has_tensors = any(hasattr(one, "__dlpack__") for one in items)
+    are_rows = isinstance(batch, list) and items and all(isinstance(one, dict) for one in items)
+    named = "(arrow_dlpack.record_batch({"
+    ways = [
+        (
+            is_row and has_tensors,
+            "map(arrow_dlpack.record_batch, x) makes tables of batches of tensors",
+        ),
+        (is_row, "pyarrow.Table.from_pylist([x, ...]) makes one of rows"),
+        (has_tensors, f'{named}"x": batch[0]}}) for batch in x) makes tables'),
+        (are_rows, "map(pyarrow.Table.from_pylist, x) makes tables of lists of rows"),
+        (
+            hasattr(batch, "__dlpack__"),
+            f'{named}"x": batch}}) for batch in x) makes tables of tensors',
+        ),
+        (
+            isinstance(batch, tuple),
+            "pyarrow.Table.from_pylist([dict(zip(names, row)) for row in x]) makes one of rows",
+        ),
+        (
+            isinstance(batch, (str, os.PathLike)),
+            "sorted(x) is a list of them, which is a source if they are paths",
+        ),
+        (hasattr(batch, "physical_schema"), "list(x) of these fragments is a source"),
+    ]
+    return next((f": {way}" for is_it, way in ways if is_it), "")
 
 
 def _is_polars_batches(data: Any) -> bool:
