@@ -842,3 +842,28 @@ def test_statistics_of_times_are_none_of_their_days(tmp_path, kind, zone):
             assert rows_of(source, filter=where, **shuffled) == expected
         assert rows_of(dataset.filter(where)) == expected
         assert len(Loader(dataset, columns=["x"], filter=where, batch_size=1)) == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("stored", "kind"),
+    [
+        (pa.array(["9", "10", "11"]), pa.int64()),
+        (pa.array([9, 10, 11]), pa.string()),
+        (pa.array([9, 10, 11]), pa.timestamp("s")),
+        (pa.array(["9", "10", "11"]), pa.decimal128(9, 0)),
+        (pa.array(NOON, pa.timestamp("us")), pa.timestamp("us", "UTC")),
+        (pa.array(NOON, pa.timestamp("us", "UTC")), pa.timestamp("us")),
+        (pa.array([9, 10, 11], pa.int16()), pa.int64()),
+        (pa.array([9, 10, 11], pa.decimal128(5, 1)), pa.decimal128(12, 3)),
+    ],
+    ids=str,
+)
+def test_a_filter_sees_the_type_of_the_schema_whatever_a_file_has(tmp_path, stored, kind):
+    table = pa.table({"x": [0, 1, 2], "c": stored})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=1)
+    dataset = ds.dataset(tmp_path / "a.parquet", schema=pa.schema({"x": pa.int64(), "c": kind}))
+    value = dataset.to_table()["c"][1]
+    for where in pc.field("c") == value, pc.field("c") < value, ~(pc.field("c") < value):
+        expected = dataset.to_table().filter(where)["x"].to_pylist()
+        assert rows_of(dataset, filter=where) == expected
+        assert rows_of(dataset, filter=where, shuffle=3, seed=1, batch_size=2) == expected

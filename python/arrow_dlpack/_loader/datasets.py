@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from importlib import import_module
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from time import monotonic
 from traceback import walk_tb
 from typing import Any
@@ -314,15 +314,16 @@ class Dataset(Source):
         schema = _filters.seen_of(schema)
         if _filters.has_inexact(where, schema, [dataset.schema]):
             return True
-        # Files may have views, or floats, that become the texts of the schema.
-        is_exact = _filters.is_exact(where, schema)
-        if not is_exact and _filters.has_inexact(where, schema, self._stored(where)):
+        # Files may have views, or floats, that become the texts of the schema. What no file gives
+        # other values is not worth the footers of all: the first one tells what fails.
+        most = 1 if _filters.is_exact(where, schema) else None
+        if _filters.has_inexact(where, schema, self._stored(where, most)):
             return True
         return not _filters.is_prunable(where, schema)
 
-    def _stored(self, where: Any) -> list[Any]:
-        """The schemas of the files of which the filter may keep rows."""
-        found = self._fragments or list(self._unfiltered.get_fragments(where))
+    def _stored(self, where: Any, most: int | None = None) -> list[Any]:
+        """The schemas of the files of which the filter may keep rows, at most of some."""
+        found = self._fragments or list(islice(self._unfiltered.get_fragments(where), most))
         read_footers(found, getattr(next(iter(found), None), "filesystem", None))
         return [fragment.physical_schema for fragment in found]
 
@@ -611,7 +612,7 @@ class Files(Dataset):
         keys = list(map(_keys_of, self.fragments()))
         return of_files(self.fragments(), told, keys, begun, counted=self._arrow_rows)
 
-    def _stored(self, where: Any) -> list[Any]:
+    def _stored(self, where: Any, most: int | None = None) -> list[Any]:
         return [schema for _, schema in self._schemas]
 
     def rows(self, query: Query = ALL) -> int | None:

@@ -350,8 +350,12 @@ def _is_inexact(kind: Any) -> bool:
 
 
 def _is_cast(stored: Any, kind: Any) -> bool:
-    """Whether a scan makes other values of those of a file, which all texts are to each other."""
-    return bool(stored != kind) and not (is_text(stored) and is_text(kind))
+    """Whether pyarrow does not compare values of the type with statistics of a file's."""
+    types = import_module("pyarrow").types
+    if types.is_timestamp(stored) and types.is_timestamp(kind):
+        return (stored.tz is None) != (kind.tz is None)
+    alike = is_text, types.is_integer, types.is_decimal, types.is_duration
+    return bool(stored != kind) and not any(one(stored) and one(kind) for one in alike)
 
 
 def _binds(where: Any, schema: Any) -> bool:

@@ -149,23 +149,22 @@ def is_column(data: Any) -> bool:
 def _way_out(batch: Any) -> str:
     """How to make a table of what is none."""
     is_row = isinstance(batch, dict)
-    items = (
-        list(batch.values() if is_row else batch) if isinstance(batch, (dict, list, tuple)) else []
-    )
+    items = list(batch.values()) if is_row else []
+    if isinstance(batch, (list, tuple)):
+        items = list(batch)
     has_tensors = any(hasattr(one, "__dlpack__") for one in items)
     are_rows = isinstance(batch, list) and items and all(isinstance(one, dict) for one in items)
-    named = "(arrow_dlpack.record_batch({"
     ways = [
         (
             is_row and has_tensors,
             "map(arrow_dlpack.record_batch, x) makes tables of batches of tensors",
         ),
         (is_row, "pyarrow.Table.from_pylist([x, ...]) makes one of rows"),
-        (has_tensors, f'{named}"x": batch[0]}}) for batch in x) makes tables'),
+        (has_tensors, '(arrow_dlpack.record_batch({"x": batch[0]}) for batch in x) makes tables'),
         (are_rows, "map(pyarrow.Table.from_pylist, x) makes tables of lists of rows"),
         (
             hasattr(batch, "__dlpack__"),
-            f'{named}"x": batch}}) for batch in x) makes tables of tensors',
+            '(arrow_dlpack.record_batch({"x": batch}) for batch in x) makes tables of tensors',
         ),
         (
             isinstance(batch, tuple),
