@@ -2101,6 +2101,10 @@ def test_what_is_no_text_of_an_encoder_says_what_is(tmp_path):
     (tmp_path / "e.json").write_text(encoder.to_json())
     with pytest.raises(TypeError, match=r"got dict: its text is json.dumps\(x\)"):
         Encoder.from_json(json.loads(encoder.to_json()))
+    with pytest.raises(TypeError, match=r"its text is pathlib.Path\(x\).read_text\(\)"):
+        Encoder.from_json(tmp_path / "e.json")
+    with (tmp_path / "e.json").open() as file, pytest.raises(TypeError, match=r"is x.read\(\)"):
+        Encoder.from_json(file)
     with pytest.raises(
         ValueError, match=r"pathlib.Path\(x\).read_text\(\) is the text of that file"
     ):

@@ -12,6 +12,7 @@ import uuid
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -617,3 +618,14 @@ def test_a_word_before_the_years_of_python_is_named():
     zone = datetime.timezone(datetime.timedelta(hours=14))
     with pytest.raises(ValueError, match=r"datetime\(1, 1, 1.* years of Python in UTC"):
         Categories([datetime.datetime(1, 1, 1, tzinfo=zone)])
+
+
+def test_a_frame_is_no_list_of_words():
+    """pandas iterates over the names of its columns."""
+    frame = pd.DataFrame({"word": ["b", "a"]})
+    for words in frame, pa.table(frame), pl.DataFrame({"word": ["b", "a"]}):
+        with pytest.raises(
+            TypeError, match=r"words must be a list of words, got a .*: pass a column"
+        ):
+            Categories(words)
+    assert Categories(frame["word"]).words == ("b", "a")

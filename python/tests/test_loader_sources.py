@@ -1156,3 +1156,80 @@ for source in frame, [frame, frame]:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=True
     )
     assert made.stdout.split() == ["True", "True"]
+
+
+def batches_of_list(loader):
+    return [{name: column.tolist() for name, column in batch.items()} for batch in loader]
+
+
+class Turning:
+    """A query whose columns change places each time that it runs."""
+
+    def __init__(self):
+        self.names = ["a", "b"]
+
+    def __arrow_c_stream__(self, requested=None):
+        self.names = self.names[::-1]
+        table = pa.table({"a": [1, 2], "b": [10, 20]}).select(self.names)
+        return table.__arrow_c_stream__(requested)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"rank": 0, "world_size": 1},
+        {"prefetch": 2},
+        {"columns": {"a": Cast("float32"), "b": None}},
+        {"filter": pc.field("a") < 5},
+    ],
+    ids=str,
+)
+def test_the_columns_of_a_list_have_their_names_whatever_place_they_have(options):
+    """The types of a part are read by one call, and its rows by another."""
+    beside = pa.table({"b": [10, 20], "a": [1, 2]})
+    for parts in [Turning()], [beside, Turning()], [Turning(), beside]:
+        loader = Loader(parts, batch_size=2, framework="numpy", **options)
+        for batch in (*loader, *loader):
+            assert sorted(batch["a"].tolist()) == [1, 2]
+            assert (10 * batch["a"]).tolist() == batch["b"].tolist()
+
+
+def test_a_part_of_a_list_that_has_other_columns_now_is_refused_by_name():
+    connection = duckdb.connect()
+    connection.sql("create table t as select 1 as a, 10 as b")
+    loader = Loader([connection.sql("select * from t")])
+    assert batches_of_list(loader) == [{"a": [1], "b": [10]}]
+    connection.sql("create or replace table t as select 100 as b, 7 as a")
+    assert batches_of_list(loader) == [{"a": [7], "b": [100]}]
+    connection.sql("create or replace table t as select 5 as y, 6 as x")
+    with pytest.raises(
+        KeyError, match='"a" is in part 0 when its types were read and not in part 0'
+    ):
+        list(loader)
+    connection.sql("create or replace table t as select 5.5::float as a, 6 as b")
+    with pytest.raises(TypeError, match='"a" is int32 in part 0 when .* and float in part 0 now'):
+        list(loader)
+    frames = [pandas.DataFrame({"a": [at], "b": [10 * at]}) for at in (1, 2)]
+    epoch = iter(Loader(frames))
+    assert batches_of_list([next(epoch)]) == [{"a": [1], "b": [10]}]
+    frames[1].drop(columns="a", inplace=True)
+    frames[1]["z"] = 7
+    with pytest.raises(KeyError, match='"a" is in part 1 when its types were read'):
+        next(epoch)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_an_extension_type_of_a_part_is_no_other_type_of_its_storage(plain):
+    bools = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0], pa.int8()))
+    columns = [pa.array([5, 6], pa.int8()), bools]
+
+    class Stream:
+        def __arrow_c_stream__(self, requested=None):
+            columns.reverse()
+            return pa.table({"x": columns[plain]}).__arrow_c_stream__(requested)
+
+    with pytest.raises(
+        TypeError, match=r'"x" is .*int8.* in part 0 now|"x" is .*bool8.* part 0 now'
+    ):
+        list(Loader([Stream()]))

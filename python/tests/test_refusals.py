@@ -272,7 +272,7 @@ def test_tensors_without_strides_have_a_way_out():
         nested = torch.nested.nested_tensor(rows)
         quantized = torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.qint8)
     ways = {
-        "from_ragged(x.values(), x.offsets())": jagged,
+        "from_ragged(list(x.detach().unbind()))": jagged,
         "x.to_padded_tensor(0)": nested,
         "x.to_dense()": torch.eye(2).to_sparse(),
         "x.dequantize()": quantized,
@@ -283,8 +283,19 @@ def test_tensors_without_strides_have_a_way_out():
             with pytest.raises((BufferError, RuntimeError)) as error:
                 call(x)
             assert any(way in note for note in error.value.__notes__)
-    made = from_ragged(jagged.values(), jagged.offsets())
-    assert pa.array(made).to_pylist() == [[1, 1], [0, 0, 0]]
+    narrow = torch.nested.narrow(
+        torch.arange(12.0, requires_grad=True).reshape(3, 4),
+        1,
+        torch.tensor([0, 1, 0]),
+        torch.tensor([2, 2, 3]),
+        layout=torch.jagged,
+    )
+    for x, expected in (
+        (jagged, [[1, 1], [0, 0, 0]]),
+        (narrow, [[0, 1], [5, 6], [8, 9, 10]]),  # whose values() has more than the rows
+    ):
+        made = from_ragged(list(x.detach().unbind()))
+        assert pa.array(made).to_pylist() == expected
     assert len(from_dlpack(nested.to_padded_tensor(0))) == 2
     assert len(from_dlpack(ways["x.to_dense()"].to_dense())) == 2
     assert asdlpack(quantized.dequantize()).tolist() == [1, 1]

@@ -848,7 +848,7 @@ pub(super) fn of_layout(object: &Bound<'_, PyAny>) -> PyResult<Option<&'static s
         )
     } else if is("is_nested")? && object.hasattr("offsets")? {
         Some(
-            "from_ragged(x.values(), x.offsets()) has the rows of a nested tensor, and x.to_padded_tensor(0) is a \
+            "from_ragged(list(x.detach().unbind())) has the rows of a nested tensor, and x.to_padded_tensor(0) is a \
              tensor of all",
         )
     } else if is("is_nested")? {

@@ -1,7 +1,7 @@
 """`Mix`: several sources as one, whose rows take turns by weight."""
 
 import os
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -490,13 +490,15 @@ class Mixed(Source):
         done: Sequence[int],
         span: range,
     ) -> Iterator[Any]:
-        """The rows of a span; of a source that has failed those before its turn, and the error."""
+        """The rows of a span, up to the last one of a source that has failed, and the error."""
         end, failed = span.stop, None
         for of, one in enumerate(held):
-            places, read = range(span.start, end), done[of] + one.rows
-            counts = partial(self._counts_of, of, bounds)
-            if one.error is not None and counts(end - 1) > read:
-                end, failed = span.start + bisect_right(places, read, key=counts), (of, one.error)
+            read, counts = done[of] + one.rows, partial(self._counts_of, of, bounds)
+            if one.error is None or end == span.start or counts(end - 1) < read:
+                continue
+            # Behind its last row the epoch may end, if none would have followed.
+            last = bisect_left(range(span.start, end), read, key=counts) + 1 if one.rows else 0
+            end, failed = span.start + last, (of, one.error)
         if end > span.start:
             yield self._merged(held, schema, done, self._turns.counts(end, bounds))
         if failed is not None:

@@ -63,7 +63,7 @@ def reader_of(data: Any) -> Any:
     """Arrow data of any kind as pyarrow's reader, or one like it."""
     if isinstance(data, Made):
         return data
-    if _is_polars_batches(data):
+    if is_polars_batches(data):
         return _of_frames(data, lambda frame: frame)
     pa = import_module("pyarrow")
     if isinstance(data, pa.RecordBatch):
@@ -179,7 +179,7 @@ def _way_out(batch: Any) -> str:
     return next((f": {way}" for is_it, way in ways if is_it), "")
 
 
-def _is_polars_batches(data: Any) -> bool:
+def is_polars_batches(data: Any) -> bool:
     """Whether it is an iterator of the frames that a query of polars makes."""
     return type(data).__module__.partition(".")[0] == "polars" and isinstance(data, Iterator)
 
@@ -329,7 +329,7 @@ def readable_for(
 
     is_named: whether the filter, if there is one, names a column of a schema, which is needed too.
     """
-    if _is_polars_batches(data):
+    if is_polars_batches(data):
         return _of_frames(data, partial(readable_for, columns=columns, is_named=is_named))
     if is_pandas_frame(data):
         return data if columns is None else _Narrowed(data, columns, is_named)

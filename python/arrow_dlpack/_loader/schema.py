@@ -1085,7 +1085,7 @@ def conformed(
         reader = reader_of(part)
         if number and not _has_same_fields(reader.schema, target):
             one = told._replace(later=told.later.format(number))
-            _check_conforms(reader.schema, target, names, one, said)
+            check_conforms(reader.schema, target, names, one, said)
         for batch in reader:
             yield fitted(batch, target)
 
@@ -1139,10 +1139,17 @@ def _unsorted(kind: Any) -> Any:
     return kind
 
 
-def _check_conforms(
-    schema: Any, head: Any, names: Sequence[str] | None, told: Told, said: Mapping[str, str]
+def check_conforms(
+    schema: Any,
+    head: Any,
+    names: Sequence[str] | None,
+    told: Told,
+    said: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """said: the parts that have said the types of columns in place of the first one."""
+    """Refuses a part of a stream with other columns than the first one, or with others of a type.
+
+    names: the columns and paths that matter, None for all columns.
+    said: the parts that have said the types of columns in place of the first one."""
     # A column is read before a field at a path of that name.
     read = features_of(schema) if names is None else set(names).intersection(schema.names)
     for name in [*head.names, *sorted(set(read) - set(head.names))]:

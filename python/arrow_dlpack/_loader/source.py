@@ -15,7 +15,7 @@ from .._arrow_types import meaning_of
 from .._frames import is_pandas_frame
 from . import filters as _filters
 from .categories import ColumnCoder, encoded
-from .identity import compared, of_filter, of_frames, of_rows, of_types
+from .identity import compared, of_filter, of_frames, of_rows, of_types, read_by
 from .known import is_of_duckdb, library_of
 from .readers import (
     Made,
@@ -23,6 +23,7 @@ from .readers import (
     has_nulls,
     heads,
     is_frame,
+    is_polars_batches,
     present,
     reached,
     readable_for,
@@ -39,6 +40,7 @@ from .schema import (
     Query,
     Run,
     Told,
+    check_conforms,
     check_steps,
     common,
     conformed,
@@ -453,7 +455,8 @@ class _Parts:
                 except StopIteration:
                     return
                 # Readers of some libraries give their stream once.
-                self._known.append(reader_of(part) if _core._is_read_once(part) else part)
+                gives_once = _core._is_read_once(part) and not is_polars_batches(part)
+                self._known.append(reader_of(part) if gives_once else part)
             yield self._known[at]
 
     def take(self, number: int) -> None:
@@ -566,7 +569,7 @@ class Several(Source):
     def _batches(self, at: int, query: Query) -> Iterator[Any]:
         rows = 0
         try:
-            for batch in self._reader(at, query):
+            for batch in self._as_known(at, query):
                 rows += len(batch)
                 yield batch
         except Exception as error:
@@ -579,6 +582,19 @@ class Several(Source):
                 "were read, and Loader(iter(parts)) opens each part once",
                 stacklevel=2,
             )
+
+    def _as_known(self, at: int, query: Query) -> Any:
+        """The rows of a part, by the schema that it had when its types were read: a query, or a
+        frame, may have other columns now.
+        """
+        known, reader = self._known(query)[at], self._reader(at, query)
+        if reader.schema.equals(known, check_metadata=True) or is_same(reader.schema, known):
+            return reader
+        name, way = self._name(at), "a new Loader reads its types anew"
+        told = Told(f"{name} when its types were read", f"{name} now", way, way, merged="")
+        names = heads(read_by(known, query), lambda: known.names)
+        check_conforms(reader.schema, schema_of_heads(known, names), names, told)
+        return (fitted(batch, known) for batch in reader)
 
     def _name(self, at: int) -> str:
         """What errors call a part."""

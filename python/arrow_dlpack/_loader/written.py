@@ -68,7 +68,7 @@ def _read(text: Any) -> tuple[LoaderOptions, _core.Field]:
             (isinstance(text, os.PathLike), "pathlib.Path(x).read_text()"),
             (hasattr(text, "read"), "x.read()"),
         )
-        way = next((f": {way} is its text" for is_it, way in ways if is_it), "")
+        way = next((f": its text is {way}" for is_it, way in ways if is_it), "")
         raise TypeError(f"from_json takes the text of to_json(), got {type(text).__name__}{way}")
     try:
         whole = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_members)

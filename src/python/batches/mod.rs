@@ -90,10 +90,10 @@ impl PyBatches {
             }
             State::Prefetch(made) => match prefetch::next(py, &made.0, &self.wishes) {
                 Ok(next) => next,
-                // A signal does not wait for a source that may hang.
-                Err(signal) => {
+                // Neither a signal nor the end of the interpreter waits for a source that may hang.
+                Err(stopped) => {
                     let _ended = self.end(py, open, false);
-                    return Err(signal);
+                    return Err(stopped);
                 }
             },
             State::Over => return Ok(None),

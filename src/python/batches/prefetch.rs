@@ -27,7 +27,7 @@ static QUEUES: Mutex<Option<Queues>> = Mutex::new(Some(Vec::new()));
 ///
 /// # Errors
 ///
-/// What the handler of a signal raises meanwhile, such as Ctrl-C's.
+/// What the handler of a signal raises meanwhile, such as Ctrl-C's, and the end of the interpreter.
 pub(in crate::python) fn next(
     py: Python<'_>,
     queue: &Queue,
@@ -36,7 +36,7 @@ pub(in crate::python) fn next(
     loop {
         match queue.poll() {
             // Only the end of the interpreter stops batches that are still read.
-            Poll::Ready(None) if queue.is_stopped() => return Ok(Err(ending())),
+            Poll::Ready(None) if queue.is_stopped() => return Err(ending()),
             Poll::Ready(next) => {
                 let refusal = |error| Asked::Batches(wishes).refusal(error);
                 return Ok(next.transpose().map_err(refusal));
