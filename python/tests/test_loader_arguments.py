@@ -253,3 +253,15 @@ def test_options_are_said_when_a_loader_is_made_alone():
                 setattr(one, name, value)
         one.name = "of a user"
     assert [len(batch["x"]) for batch in loader] == [1, 1]
+
+
+def test_a_class_below_a_loader_has_attributes_of_its_own():
+    class Own(Loader):
+        def __init__(self, table, columns):
+            self.columns = columns
+            super().__init__(table, batch_size=1, columns=columns)
+            self.seed = 7
+
+    loader = Own(pa.table({"x": [1.0, 2.0]}), ["x"])
+    assert [len(batch["x"]) for batch in loader] == [1, 1]
+    assert (loader.columns, loader.seed) == (["x"], 7)

@@ -267,3 +267,15 @@ def test_a_type_with_a_nul_is_an_error():
     for broken in (("l\0", *state[1:]), (state[0], "x\0", *state[2:])):
         with pytest.raises(ValueError, match="has a NUL"):
             make(broken, data)
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()], ids=str)
+@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: pa.StructArray.from_arrays([x], ["x"])])
+def test_a_pickle_of_some_views_has_their_texts_alone(kind, wrap):
+    texts = pa.array([f"a text that no view has in itself, {number}" for number in range(1000)])
+    some = wrap(texts.cast(kind).slice(500, 3))
+    pickled = pickle.dumps(Array(some))
+    assert len(pickled) < 1000
+    assert b"itself, 501" in pickled
+    assert b"itself, 1" not in pickled
+    assert pa.array(pickle.loads(pickled)).to_pylist() == some.to_pylist()

@@ -5,7 +5,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use arrow_array::{Array, ArrayRef, ffi::FFI_ArrowSchema, make_array};
+use arrow_array::types::ByteViewType;
+use arrow_array::{
+    Array, ArrayRef, GenericByteViewArray, cast::AsArray, ffi::FFI_ArrowSchema, make_array,
+};
 use arrow_buffer::Buffer;
 use arrow_data::{ArrayData, BufferSpec, layout};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
@@ -22,7 +25,7 @@ use crate::arrow_types::{self, TypeFault, child_types};
 use crate::chunks::{self, Meaning};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags};
 use crate::tensor::TensorSpec;
-use crate::{Error, ManagedTensor, layout, tensor};
+use crate::{Error, ManagedTensor, alloc, layout, tensor};
 
 /// A buffer in a pickle; protocol 5 can keep it out of band.
 fn bytes<'py>(tensor: Bound<'py, PyTensor>, protocol: i32) -> PyResult<Bound<'py, PyAny>> {
@@ -133,27 +136,43 @@ fn array_state<'py>(
     let schema = field_state(py, field)?;
     // Memory that other code may write to is read once. A slice is copied without its offset and the values outside.
     let mut whole = chunks::concat(std::slice::from_ref(array))?.to_data();
-    reset_dictionaries(&mut whole)?;
+    unshare(&mut whole)?;
     Ok((schema, data_state(py, &whole, protocol)?))
 }
 
-/// Copies the values of dictionaries too, at any depth, which a concatenation shares with their offset. Returns whether
-/// there are any.
-fn reset_dictionaries(data: &mut ArrayData) -> Result<bool, Error> {
+/// Copies what a concatenation shares too, at any depth: the values of dictionaries, with their offset, and the texts of
+/// views. Returns whether there are any.
+fn unshare(data: &mut ArrayData) -> Result<bool, Error> {
     let is_dictionary = matches!(data.data_type(), DataType::Dictionary(..));
+    let array = make_array(data.clone());
+    let own = match data.data_type() {
+        DataType::Utf8View => Some(alone(array.as_string_view())?),
+        DataType::BinaryView => Some(alone(array.as_binary_view())?),
+        _ => None,
+    };
+    if let Some(own) = own {
+        *data = own;
+        return Ok(true);
+    }
     let mut found = is_dictionary;
     let mut children = data.child_data().to_vec();
     for child in &mut children {
         if is_dictionary {
             *child = chunks::concat(&[make_array(child.clone())])?.to_data();
         }
-        found |= reset_dictionaries(child)?;
+        found |= unshare(child)?;
     }
     if found {
         let whole = data.clone().into_builder().child_data(children);
         *data = chunks::checked(|| whole.build())?;
     }
     Ok(found)
+}
+
+/// The same views of the texts that they need.
+fn alone<T: ByteViewType>(views: &GenericByteViewArray<T>) -> Result<ArrayData, Error> {
+    alloc::probe_alloc(views.total_buffer_bytes_used().saturating_add(views.len() * 16))?;
+    chunks::checked(|| Ok(views.gc().to_data()))
 }
 
 /// What arrow-rs makes; a panic is an error too.

@@ -285,12 +285,22 @@ def of_files(
     """
     ends = partial(_ends_of_files, fragments, sorted(told.get("columns", ())), keys, begun, schema)
     found = _of_footers_or_bytes(fragments, begun, {} if counted is None else counted)
-    if own := of_keys(keys, told):
-        # The same files may be read with columns of their own in place of keys.
+    # The same files may be read with these columns in place of keys.
+    replaced = [
+        {name: key for name, key in own.items() if name in _names_of(fragment)}
+        for fragment, own in zip(fragments, keys, strict=True)
+    ]
+    if own := of_keys(replaced, told):
         for name in {"footers", "files"} & found.keys():
             if found[name] != _REPLACED:
                 found[name] = digest_of([found[name], own["keys"]])
-    return {**told, **own, **found, "ends": ends}
+    return {**told, **of_keys(keys, told), **found, "ends": ends}
+
+
+def _names_of(fragment: Any) -> Sequence[str]:
+    """Those of the columns that a file has itself; none of files of which no key replaces one."""
+    names: Sequence[str] = getattr(getattr(fragment, "physical_schema", None), "names", ())
+    return names
 
 
 def _of_footers_or_bytes(

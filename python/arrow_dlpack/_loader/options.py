@@ -375,8 +375,10 @@ class Settled:
     """What takes the keywords of `LoaderOptions` when it is made, and at no other time."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in signature(LoaderOptions).parameters:
-            kind = type(self).__name__
+        kind = type(self).__name__
+        # A class below may have attributes of its own.
+        is_ours = type(self).__module__.startswith(f"{__package__}.")
+        if is_ours and name in signature(LoaderOptions).parameters:
             raise AttributeError(f"{name}= is said when a {kind} is made: make another one")
         super().__setattr__(name, value)
 
