@@ -57,6 +57,7 @@ from .schema import (
     settled_type,
     steps_of,
     told_by,
+    with_types,
 )
 from .sharding import Share
 
@@ -594,7 +595,10 @@ class Several(Source):
         told = Told(f"{name} when its types were read", f"{name} now", way, way, merged="")
         names = heads(read_by(known, query), lambda: known.names)
         check_conforms(reader.schema, schema_of_heads(known, names), names, told)
-        return (fitted(batch, known) for batch in reader)
+        if reader.schema.names == known.names:  # extension types may be read as they are stored
+            return reader
+        target = with_types(known, {own.name: own.type for own in reader.schema})
+        return (fitted(batch, target) for batch in reader)
 
     def _name(self, at: int) -> str:
         """What errors call a part."""
