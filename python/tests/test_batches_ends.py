@@ -557,56 +557,37 @@ def test_a_fork_has_no_part_in_its_parents_batches(prefetch):
     ]
 
 
+def too_slow(*_):
+    """The handler of a signal such as `signal.alarm` sends: an error as a source might raise."""
+    raise TimeoutError("too slow")
+
+
 @pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize(
+    ("handler", "error"),
+    [(signal.default_int_handler, KeyboardInterrupt), (too_slow, TimeoutError)],
+    ids=["Ctrl-C", "an alarm"],
+)
 @pytest.mark.parametrize("options", [{}, {"transform": dict}], ids=str)
-def test_ctrl_c_does_not_wait_for_a_source_that_hangs(options):
+def test_a_signal_does_not_wait_for_a_source_that_hangs(options, handler, error):
     go, waited = threading.Event(), []
 
     def before(number):
         if number == 2:
             waited.append(go.wait(60))
 
+    signal.signal(signal.SIGINT, handler)
     source = Source(chunks=None, before=before)
     batches = iter_batches(source, prefetch=2, **options)
     next(batches)
     timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(error, match="too slow" if error is TimeoutError else None):
         list(batches)
     timer.join()
     assert list(batches) == []
     assert waited == []
     go.set()
-    assert source.is_released()
-
-
-@pytest.mark.parametrize("options", [{}, {"transform": dict}], ids=str)
-def test_a_signal_of_the_program_does_not_wait_for_a_source_that_hangs(options):
-    """As of `signal.alarm`, whose handler raises an error as a source might."""
-    go, waited = threading.Event(), []
-
-    def before(number):
-        if number == 2:
-            waited.append(go.wait(60))
-
-    def handler(*_):
-        raise TimeoutError("too slow")
-
-    previous = signal.signal(signal.SIGINT, handler)
-    try:
-        source = Source(chunks=None, before=before)
-        batches = iter_batches(source, prefetch=2, **options)
-        next(batches)
-        timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
-        timer.start()
-        with pytest.raises(TimeoutError, match="too slow"):
-            list(batches)
-        timer.join()
-        assert list(batches) == []
-        assert waited == []
-    finally:
-        signal.signal(signal.SIGINT, previous)
-        go.set()
     assert source.is_released()
 
 

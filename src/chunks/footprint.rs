@@ -229,7 +229,7 @@ pub(crate) fn check_joined(chunks: &[ArrayRef]) -> Result<(), Error> {
 }
 
 /// An error unless the concatenation of the chunks, as arrow's kernels make it, fits memory.
-pub(crate) fn check_appended(chunks: &[ArrayRef], data_type: &DataType) -> Result<(), Error> {
+pub(super) fn check_appended(chunks: &[ArrayRef], data_type: &DataType) -> Result<(), Error> {
     let rows = chunks.iter().map(|chunk| chunk.len()).sum();
     let written = || {
         chunks

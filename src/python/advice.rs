@@ -194,13 +194,13 @@ pub(super) fn _way_to_table(data: &Bound<'_, PyAny>) -> Option<Cow<'static, str>
 
 /// How to make a tensor of it.
 fn tensor_of(object: &Bound<'_, PyAny>) -> Found {
-    if is_arrow(object)? && !is_image(object)? {
+    if is_arrow(object)? && !has_array_interface(object)? {
         return Ok(Some("it is Arrow data: use to_tensor, or Array".into()));
     }
     if is_sequence(object) || is_set(object) {
         return tensor_of_items(object);
     }
-    if is_image(object)? || has_buffer(object) {
+    if has_array_interface(object)? || has_buffer(object) {
         return Ok(Some("asdlpack(x) takes its memory as it is".into()));
     }
     if is_path(object)? && object.str()?.to_str()?.ends_with(".npy") {
@@ -222,8 +222,8 @@ fn tensor_of(object: &Bound<'_, PyAny>) -> Found {
     arrow_of(object, Expected::Either)
 }
 
-/// Whether it has memory with a shape, which Arrow data of it lack: Pillow's images are columns of pixels.
-fn is_image(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// Whether it tells of memory with a shape, which Arrow data of it lack: Pillow's images are columns of pixels.
+fn has_array_interface(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     object.hasattr(intern!(object.py(), "__array_interface__"))
 }
 
@@ -888,7 +888,7 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
         return Ok(Some("is there a return missing?".into()));
     }
     let has_dlpack = object.hasattr("__dlpack__")?;
-    if has_dlpack && object.hasattr("__array_interface__")? {
+    if has_dlpack && has_array_interface(object)? {
         // NumPy's own DLPack takes no others.
         if let Ok(Some(way_out)) = of_elements(object) {
             return Ok(Some(way_out.into()));
@@ -910,9 +910,7 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
         return Ok(Some("asdlpack(x) is a tensor of its bytes; if they are a path, use os.fsdecode, and if they are Arrow \
              IPC, pyarrow.ipc.open_stream(x)".into()));
     }
-    if object.hasattr("__array_interface__")?
-        || object.is_instance_of::<PyMemoryView>()
-        || has_buffer(object)
+    if has_array_interface(object)? || object.is_instance_of::<PyMemoryView>() || has_buffer(object)
     {
         return Ok(Some(
             "asdlpack(x) is a tensor of its memory, and to_arrow() of that an Array; if it is Arrow IPC, \

@@ -143,17 +143,16 @@ fn array_state<'py>(
 /// Copies what a concatenation shares too, at any depth: the values of dictionaries, with their offset, and the texts of
 /// views. Returns whether there are any.
 fn unshare(data: &mut ArrayData) -> Result<bool, Error> {
-    let is_dictionary = matches!(data.data_type(), DataType::Dictionary(..));
-    let array = make_array(data.clone());
-    let own = match data.data_type() {
-        DataType::Utf8View => Some(alone(array.as_string_view())?),
-        DataType::BinaryView => Some(alone(array.as_binary_view())?),
-        _ => None,
-    };
-    if let Some(own) = own {
-        *data = own;
-        return Ok(true);
+    match data.data_type() {
+        DataType::Utf8View => *data = alone(make_array(data.clone()).as_string_view())?,
+        DataType::BinaryView => *data = alone(make_array(data.clone()).as_binary_view())?,
+        _ => return unshare_children(data),
     }
+    Ok(true)
+}
+
+fn unshare_children(data: &mut ArrayData) -> Result<bool, Error> {
+    let is_dictionary = matches!(data.data_type(), DataType::Dictionary(..));
     let mut found = is_dictionary;
     let mut children = data.child_data().to_vec();
     for child in &mut children {

@@ -131,15 +131,14 @@ class Categories:
         nulls: int | Literal["error", "mask"] | None = None,
         dtype: Dtype = "int32",
     ) -> None:
-        frame: Any = words
-        if hasattr(frame, "columns"):
-            kind = type(frame).__name__
+        given: Any = words
+        if hasattr(given, "columns"):
+            kind = type(given).__name__
             raise TypeError(f"words must be a list of words, got a {kind}: pass a column of it")
         if words is not None and (isinstance(words, str) or not isinstance(words, Iterable)):
             # The dtypes of pandas and polars have them.
             way = ": pass x.categories" if hasattr(words, "categories") else ""
             raise TypeError(f"words must be a list of words, got {words!r}{way}")
-        given: object = words
         if isinstance(given, (set, frozenset, Mapping)):
             way = _way_of_codes(given) if isinstance(given, Mapping) else ": pass sorted(x)"
             raise TypeError(f"words must be a list, whose order says the codes, from 0 on{way}")

@@ -232,7 +232,7 @@ def has_inexact(where: Any, schema: Any, stored: Iterable[Any]) -> bool:
         field.name
         for own in stored
         for field in own
-        if _is_inexact(field.type) or _is_cast(field.type, types.get(field.name, field.type))
+        if _is_inexact(field.type) or _is_uncompared(field.type, types.get(field.name, field.type))
     }
     exact = [field for field in schema if field.name not in inexact]
     return len(exact) < len(schema) and not _binds(where, import_module("pyarrow").schema(exact))
@@ -349,7 +349,7 @@ def _is_inexact(kind: Any) -> bool:
     return types.is_floating(kind) or any(map(_is_inexact, inner))
 
 
-def _is_cast(stored: Any, kind: Any) -> bool:
+def _is_uncompared(stored: Any, kind: Any) -> bool:
     """Whether pyarrow does not compare values of the type with statistics of a file's."""
     types = import_module("pyarrow").types
     if types.is_timestamp(stored) and types.is_timestamp(kind):

@@ -298,7 +298,7 @@ def of_files(
 
 
 def _names_of(fragment: Any) -> Sequence[str]:
-    """Those of the columns that a file has itself; none of files of which no key replaces one."""
+    """The columns that a file has itself; none of a file whose keys replace none of them."""
     names: Sequence[str] = getattr(getattr(fragment, "physical_schema", None), "names", ())
     return names
 
@@ -600,7 +600,7 @@ def refusal(difference: str) -> OtherDataError:
 
 
 #: Digests of which one kind tells data from all other data of that kind.
-_KINDS = ("footers", "files", "snapshot", "sample")
+_KINDS = ("footers", "snapshot", "sample")
 
 
 def _check_ends(saved: Any, ours: Any, where: str) -> None:
@@ -636,16 +636,15 @@ def check(
         return
     order = ["order"] if is_ordered else []
     drawn = ["drawn"] if is_begun else []
-    for name in ("columns", *order, "filter", "rows", "keys", "codes", *drawn, *_KINDS):
+    for name in ("columns", *order, "filter", "rows", "keys", "codes", *drawn, "files", *_KINDS):
         if name not in saved or name not in ours:
             continue
         one, other = (_comparable(name, told[name], is_physical) for told in (saved, ours))
         if one != other:
             raise refusal(f"{_difference(name, one, other)} in {where}")
-    # The options of a format say which rows and values the bytes of a file are.
-    kinds = [name for name in _KINDS if name != "files"]
-    ends, is_one_kind = ours.get("ends"), any(name in saved and name in ours for name in kinds)
-    # Of files they are read only where nothing else tells.
+    ends, is_one_kind = ours.get("ends"), any(name in saved and name in ours for name in _KINDS)
+    # Of files they are read only where nothing else tells: the options of a format say which rows
+    # and values the bytes of a file are.
     if "ends" in saved and not (callable(ends) and is_one_kind):
         _check_ends(saved["ends"], ends() if callable(ends) else ends, where)
     groups = [told.get("groups") for told in (saved, ours)]

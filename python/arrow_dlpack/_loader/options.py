@@ -371,14 +371,17 @@ _SHUFFLE = (
 _PREFETCH = ": it is how many batches are made ahead"
 
 
+#: The keywords of a Loader, in their order.
+_KEYWORDS = signature(LoaderOptions).parameters
+
+
 class Settled:
     """What takes the keywords of `LoaderOptions` when it is made, and at no other time."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        kind = type(self).__name__
         # A class below may have attributes of its own.
-        is_ours = type(self).__module__.startswith(f"{__package__}.")
-        if is_ours and name in signature(LoaderOptions).parameters:
+        if name in _KEYWORDS and type(self).__module__.startswith(f"{__package__}."):
+            kind = type(self).__name__
             raise AttributeError(f"{name}= is said when a {kind} is made: make another one")
         super().__setattr__(name, value)
 
@@ -392,11 +395,7 @@ def takes_options(*without: str) -> Callable[[_Function], _Function]:
 
     It passes them on by ``**options``. without: keywords that it does not take.
     """
-    known = {
-        name: keyword
-        for name, keyword in signature(LoaderOptions).parameters.items()
-        if name not in without
-    }
+    known = {name: keyword for name, keyword in _KEYWORDS.items() if name not in without}
 
     def taking(function: _Function) -> _Function:
         own = signature(function)

@@ -1149,7 +1149,8 @@ def check_conforms(
     """Refuses a part of a stream with other columns than the first one, or with others of a type.
 
     names: the columns and paths that matter, None for all columns.
-    said: the parts that have said the types of columns in place of the first one."""
+    said: the parts that have said the types of columns in place of the first one.
+    """
     # A column is read before a field at a path of that name.
     read = features_of(schema) if names is None else set(names).intersection(schema.names)
     for name in [*head.names, *sorted(set(read) - set(head.names))]:

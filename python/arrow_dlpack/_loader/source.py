@@ -589,15 +589,16 @@ class Several(Source):
         frame, may have other columns now.
         """
         known, reader = self._known(query)[at], self._reader(at, query)
-        if reader.schema.equals(known, check_metadata=True) or is_same(reader.schema, known):
+        schema = reader.schema
+        if schema.equals(known, check_metadata=True) or is_same(schema, known):
             return reader
         name, way = self._name(at), "a new Loader reads its types anew"
         told = Told(f"{name} when its types were read", f"{name} now", way, way, merged="")
         names = heads(read_by(known, query), lambda: known.names)
-        check_conforms(reader.schema, schema_of_heads(known, names), names, told)
-        if reader.schema.names == known.names:  # extension types may be read as they are stored
+        check_conforms(schema, schema_of_heads(known, names), names, told)
+        if schema.names == known.names:  # extension types may be read as they are stored
             return reader
-        target = with_types(known, {own.name: own.type for own in reader.schema})
+        target = with_types(known, {own.name: own.type for own in schema})
         return (fitted(batch, target) for batch in reader)
 
     def _name(self, at: int) -> str:
