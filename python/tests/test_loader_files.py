@@ -39,6 +39,7 @@ from arrow_dlpack import (
     iter_batches,
 )
 from arrow_dlpack._loader import datasets as _datasets
+from arrow_dlpack._loader import files as _files
 from arrow_dlpack._loader.paths import found_files
 
 
@@ -1300,9 +1301,9 @@ def test_a_row_group_is_read_without_a_look_at_all_files_unless_words_need_it(
         column = pa.array([at % 2, 0], pa.int64()).cast(kind)
         pq.write_table(pa.table({"x": column}), tmp_path / f"{at}.parquet")
     made = []
-    run = _datasets.Files._run
+    run = _files.Files._run
     monkeypatch.setattr(
-        _datasets.Files, "_run", lambda self, *args: made.append(args[1]) or run(self, *args)
+        _files.Files, "_run", lambda self, *args: made.append(args[1]) or run(self, *args)
     )
     loader = Loader(str(tmp_path), dtype="float32", batch_size=2, rank=1, world_size=4)
     assert [batch["x"].tolist() for batch in loader] == [[0, 0], [1, 0]]

@@ -18,7 +18,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import AsArrow, Cast, Categories, Dense, Loader, Mix, Pad
-from arrow_dlpack._loader.schema import merged
+from arrow_dlpack._loader.merging import merged
 
 
 def plain(value):

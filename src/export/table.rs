@@ -357,7 +357,7 @@ pub(crate) fn matrix_dtype<'a>(
 /// The common dtype of two, as of NumPy's `result_type` and pyarrow's `RecordBatch.to_tensor`; signed integers with
 /// `uint64` give `float64`, as in NumPy. bfloat16 holds integers of 8 bits; beside others it is a float32, and so are the
 /// floats of 8 bits and less. `None` if there is none. The parts of a `Loader`'s source follow a stricter rule
-/// (`_loader/schema.py`), which never rounds unasked: they are files that no one compared, and these columns are asked for
+/// (`_loader/merging.py`), which never rounds unasked: they are files that no one compared, and these columns are asked for
 /// as one matrix.
 fn promote(one: DLDataType, other: DLDataType) -> Option<DLDataType> {
     use DLDataTypeCode as Code;

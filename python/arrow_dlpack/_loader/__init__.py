@@ -17,7 +17,8 @@ functions: functions of (index, count) as sources.
 kinds: how each kind of source is opened.
 known: what a source tells of its columns without being read.
 source: the opened source: a stream, an iterator of batches, several tables.
-datasets: a source of files, whose row groups are read alone.
+datasets: datasets of files, whose row groups are read alone.
+files: files that are named, of the types of all footers.
 finite: values that a dataset's schema makes infinite.
 row_groups: the rows of row groups of Parquet files.
 ipc: files of Arrow IPC that pyarrow's datasets do not read.
@@ -30,6 +31,7 @@ columns: what a column becomes: the wishes.
 categories: words to codes, and the words of a source.
 bucketing: batches of rows of similar lengths.
 schema: one schema for all parts of a source.
+merging: the type that has the values of several types.
 readers: readers of pyarrow for any data, and columns within structs.
 filters: the rows that are kept.
 prefetch: transforms made ahead by a thread.

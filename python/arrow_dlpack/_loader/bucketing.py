@@ -8,8 +8,9 @@ from typing import Any
 from .. import _core
 from .._arrow_types import is_binary, is_list, is_text
 from .columns import ByLength, ByTokens, Pad
+from .merging import decoded_type
 from .readers import Made, reader_of, without_views
-from .schema import Query, check_codes, decoded_type
+from .schema import Query, check_codes
 from .sharding import Uneven, check_even, shuffled
 
 #: Batches whose rows are sorted together where no buffer is said, and rows by tokens.

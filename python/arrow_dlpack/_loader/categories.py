@@ -17,21 +17,9 @@ from .._arrow_types import is_binary, is_one_meaning, is_text
 from .._frames import class_of
 from .columns import Categories, canonical_word, fills_nulls, is_time_of_numpy
 from .finite import has_infinite
+from .merging import decoded_type, differing, is_one_encoding, merged_of
 from .readers import Made, cast, decoded, reader_of, without_view
-from .schema import (
-    ALL,
-    Query,
-    check_coded,
-    check_scanned,
-    common,
-    decoded_type,
-    differing,
-    is_one_encoding,
-    is_same,
-    merged_of,
-    retyped,
-    selected,
-)
+from .schema import ALL, Query, check_coded, check_scanned, common, is_same, retyped, selected
 
 if TYPE_CHECKING:
     from .source import Source

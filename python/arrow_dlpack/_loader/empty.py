@@ -11,8 +11,9 @@ from .. import _core
 from .._frames import converts, is_pandas_frame
 from .kinds import is_path
 from .known import is_in_memory, known_schema, library_of
+from .merging import alike, merged_of
 from .readers import is_column, objects_of, reader_of, table_of
-from .schema import alike, merged_of, with_types
+from .schema import with_types
 
 
 def emptied(data: Any) -> Any:

@@ -14,9 +14,10 @@ from .._frameworks import Framework
 from ..typing import Dtype, Nulls
 from .categories import coder_of, is_uuid
 from .columns import AsArrow, Cast, Categories, Columns, Form, Wish, fills_nulls, flag
+from .merging import type_of_all
 from .options import ENCODED, LoaderOptions, Settled
 from .readers import Made, reached, reader_of, request_of, table_of
-from .schema import Part, Query, check_lacking, differ, fitted, retyped, type_of_all
+from .schema import Part, Query, check_lacking, differ, fitted, retyped
 from .source import Opened, Source
 from .written import read, written
 

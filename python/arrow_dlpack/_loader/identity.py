@@ -22,11 +22,12 @@ from .._arrow_types import items_of, meaning_of, name_of_type
 from . import filters as _filters
 from .columns import AsArrow, Categories, Dense
 from .known import is_local_system, local_path
+from .merging import alike
 from .parallel import side_by_side
 from .paths import stamp_of
 from .readers import heads, reached, reader_of
 from .row_groups import are_parquet, counted_rows, rows_of
-from .schema import Query, alike, features_of, selected
+from .schema import Query, features_of, selected
 
 #: Bytes of a file in its digest, four times.
 _BYTES = 1 << 16

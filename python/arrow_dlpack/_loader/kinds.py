@@ -19,7 +19,8 @@ from weakref import WeakKeyDictionary
 from .. import _core
 from .._frames import class_of, has_objects
 from .._items import items_of
-from .datasets import Dataset, Files, Fragments, is_of_reading
+from .datasets import Dataset, is_of_reading
+from .files import Files, Fragments
 from .finite import scanned
 from .iceberg import Iceberg, portable
 from .identity import compared, digest_of, ends_of, of_footers, of_groups, of_rows, of_types

@@ -19,20 +19,10 @@ from . import kinds as _kinds
 from .datasets import Dataset
 from .empty import emptied, shown_schema_of, unknown_names
 from .functions import is_function
+from .merging import decoded_type, merged_of
 from .readers import Made, NoStructError, for_rows, no_column, present, reader_of
 from .row_groups import Piece, len_of, pieces_of
-from .schema import (
-    ALL,
-    Part,
-    Query,
-    Run,
-    check_codes,
-    common,
-    decoded_type,
-    features_of,
-    fitted,
-    merged_of,
-)
+from .schema import ALL, Part, Query, Run, check_codes, common, features_of, fitted
 from .sharding import Share, shuffled
 from .source import Loop, Source, count_of, joined, seen_by
 from .summary import lines, of_columns, of_source

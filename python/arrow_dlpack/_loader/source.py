@@ -17,6 +17,7 @@ from . import filters as _filters
 from .categories import ColumnCoder, encoded
 from .identity import compared, of_filter, of_frames, of_rows, of_types, read_by
 from .known import is_of_duckdb, library_of
+from .merging import differing, merged_of
 from .readers import (
     Made,
     for_rows,
@@ -45,10 +46,8 @@ from .schema import (
     common,
     conformed,
     differ,
-    differing,
     fitted,
     is_same,
-    merged_of,
     of_stream,
     part_of,
     retyped,
