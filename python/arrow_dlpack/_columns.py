@@ -185,7 +185,10 @@ def complete_in(array: Any) -> Any:
     """Which rows have no null in them: of a row of a list, all bytes of the mask are ones."""
     if not is_list(array.type) or array.null_count == len(array):
         return array.is_valid()
-    _, mask = to_tensor(array, nulls="mask")
+    try:
+        _, mask = to_tensor(array, nulls="mask")
+    except (BufferError, ValueError):
+        return array.is_valid()  # its input is refused by name
     row = pa.binary(mask.size // len(array))
     masks = pa.Array.from_buffers(row, len(array), [None, pa.py_buffer(mask)])
     return pc.equal(masks, pa.scalar(b"\1" * row.byte_width, row))

@@ -262,7 +262,9 @@ def _narrowed(
     else:
         with np.errstate(over="ignore"):
             narrowed = values.astype(narrow)
-        wrong = np.isinf(narrowed) & ~np.isinf(values)
+        wrong = np.isinf(narrowed.real) & ~np.isinf(values.real)
+        if narrow.kind == "c":
+            wrong |= np.isinf(narrowed.imag) & ~np.isinf(values.imag)
     if mask is not None:
         valid = np.asarray(mask)
         wrong = wrong & valid.reshape(valid.shape + (1,) * (values.ndim - valid.ndim))

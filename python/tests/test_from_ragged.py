@@ -164,6 +164,7 @@ def test_rows_that_are_all_null_have_the_type_that_was_given():
     for data_type in (pa.list_(pa.float32()), pa.large_list(pa.int64()), pa.string()):
         made = pa.array(from_ragged([None, None], type=data_type))
         assert made.equals(pa.nulls(2, data_type))
+        assert pa.record_batch(record_batch({"x": []}, type={"x": data_type})).num_rows == 0
         table = pa.record_batch(record_batch({"x": [None, None]}, type={"x": data_type}))
         assert table["x"].equals(pa.nulls(2, data_type))
     for wish in {}, {"type": pa.int64()}:

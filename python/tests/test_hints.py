@@ -1282,10 +1282,36 @@ def test_runs_are_decoded_by_what_is_named():
         decoded = eval(way, {"pyarrow": pa, "table": table})
         assert to_tensor(decoded, nulls=0).tolist()[:3] == [1.5, 1.5, 0]
     lists = pa.FixedSizeListArray.from_arrays(pc.run_end_encode(pa.array([1.5, 1.5])), 2)
-    way = "inside lists pyarrow.array(x.to_pylist(), type) with the type of plain values"
+    way = "of views, codes, and inside lists pyarrow.array(x.to_pylist(), type) with the type of"
     assert way in refusal(to_tensor, lists)
     decoded = pa.array(lists.to_pylist(), pa.list_(pa.float64(), 2))
     assert to_tensor(decoded).tolist() == [[1.5, 1.5]]
+
+
+def test_what_pyarrow_does_not_decode_or_cast_is_made_of_its_values():
+    words = pa.array(["a", "b"], pa.string_view())
+    coded = partial(Loader, columns={"a": Categories(["a", "b"])})
+    codes = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), words)
+    assert "pyarrow.array(x.to_pylist(), type) of views" in refusal(ragged, codes)
+    assert ragged(pa.array(codes.to_pylist(), pa.string())).offsets.tolist() == [0, 1, 2]
+    for values in words, words.cast(pa.string()).dictionary_encode():
+        runs = pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), values)
+        table = pa.table({"a": runs})
+        way = 'pyarrow.array(table["a"].to_pylist(), type)'
+        assert f"{way} has values that it takes" in refusal(coded, table)
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([1], pa.int32()), pa.array([[1]]))
+    assert "AsArrow() has its rows" in refusal(coded, pa.table({"a": runs}))
+    for kind in pa.list_view(pa.int64()), pa.large_list_view(pa.int64()):
+        table = pa.table({"a": pa.array([[1, 2], [3, 4]], kind), "b": [1, 2]})
+        way = "pyarrow.array(x.to_pylist(), pyarrow.list_(type, length))"
+        assert f"make a fixed-size list, by {way}" in refusal(to_tensor, table)
+        of_rows = pa.array([[[1, 2]]], pa.list_(kind))
+        way = "pyarrow.array(x.to_pylist(), pyarrow.list_(pyarrow.list_(pyarrow.int64(), 2), 3))"
+        assert way in refusal(to_tensor, of_rows)
+    way = "x.cast(pyarrow.list_(pyarrow.list_(pyarrow.bool_(), 2), 3))"
+    of_rows = pa.array([[[True, False]] * 3])
+    assert way in refusal(to_tensor, of_rows)
+    assert to_tensor(eval(way, {"x": of_rows, "pyarrow": pa})).dtype == "bool"
 
 
 def test_paths_by_name_are_passed_one_by_one(tmp_path):

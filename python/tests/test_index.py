@@ -3,6 +3,7 @@
 import collections
 import ctypes
 import operator
+import re
 
 import jax.numpy as jnp
 import ml_dtypes
@@ -240,6 +241,18 @@ def test_several_elements_are_no_number(shape):
             use(tensor)
     with pytest.raises(ValueError, match=r"ambiguous.*\.any\(\)"):
         bool(tensor)
+
+
+def test_values_are_not_looked_for():
+    """Python would compare them with the Tensors of the rows, by identity, and never find one."""
+    source = np.array([3, 4, 5])
+    tensor, array = Tensor.from_dlpack(source), Array.from_dlpack(source)
+    with pytest.raises(TypeError, match=re.escape("use `value in numpy.asarray(tensor)`")):
+        assert 4 in tensor
+    with pytest.raises(TypeError, match=re.escape("`value in pyarrow.array(array).to_pylist()`")):
+        assert 4 in array
+    assert 4 in np.asarray(tensor)
+    assert 4 in pa.array(array).to_pylist()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -121,6 +121,11 @@ def test_codes_and_complex_numbers():
     assert jnp.asarray(Tensor.from_dlpack(np.array([1 + 2j]))).dtype == jnp.complex64
     with pytest.raises(ValueError, match="does not fit complex64"):
         jnp.asarray(Tensor.from_dlpack(np.array([1e300 + 1j])))
+    parts = np.array([complex(np.inf, 1), complex(-2, -np.inf)])
+    assert jnp.asarray(Tensor.from_dlpack(parts)).tolist() == parts.tolist()
+    for lost in complex(np.inf, 1e300), complex(-1e300, np.inf):
+        with pytest.raises(ValueError, match="does not fit complex64"):
+            jnp.asarray(Tensor.from_dlpack(np.array([1, lost])))
 
 
 def under_a_null():

@@ -415,6 +415,15 @@ def of_floats(kind, form, path):
     return iter([table]) if form == "generator" else table
 
 
+def test_an_iterator_is_one_source():
+    """One of two that share it would have the rows of the other."""
+    table = pa.table({"x": range(12)})
+    for one in iter(table.to_batches()), (batch for batch in [table]), table.to_reader():
+        with pytest.raises(ValueError, match="two sources are one iterator.*make one for each"):
+            Mix([(one, 1), (table, 1), (one, 3)])
+    assert len(list(Loader(Mix([(table, 1), (table, 1)]), batch_size=4))) == 6
+
+
 @pytest.mark.parametrize("kinds", [("f4", "f8"), ("f8", "f4"), ("f2", "f4"), ("f4", "f2")])
 @pytest.mark.parametrize("form", ["table", "file", "generator"])
 def test_codes_of_floats_are_those_of_a_list_of_the_same_parts(tmp_path, kinds, form):

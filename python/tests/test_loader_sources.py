@@ -1105,6 +1105,16 @@ def test_an_encoder_takes_no_frame_of_a_query_of_polars(rows, of):
     assert [x for batch in loader for x in batch["x"].tolist()] == [1, 2, 3]
 
 
+@pytest.mark.parametrize("columns", [["^x$"], ["*", "x"], ["x", "^x$", "*"], None])
+def test_names_are_no_patterns_of_polars(columns):
+    frame = pl.DataFrame({"x": [1], "^x$": [2], "*": [3]})
+    (batch,) = Loader(frame.lazy(), columns=columns)
+    names = frame.columns if columns is None else columns
+    assert {name: of.tolist() for name, of in batch.items()} == frame[names].to_dict(
+        as_series=False
+    )
+
+
 @pytest.mark.parametrize("change", ["buffer", "probabilities", "shards"])
 def test_a_state_of_a_stream_that_draws_in_another_way_is_of_other_data(change):
     rows = datasets.Dataset.from_dict({"x": list(range(40))})

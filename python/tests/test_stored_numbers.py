@@ -5,7 +5,15 @@ validation of pyarrow refuses is refused with its row, and the memory of all oth
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_dlpack import explain, from_dlpack, from_padded, from_ragged, record_batch, to_tensor
+from arrow_dlpack import (
+    Array,
+    explain,
+    from_dlpack,
+    from_padded,
+    from_ragged,
+    record_batch,
+    to_tensor,
+)
 
 DAY = 24 * 60 * 60
 #: The first and the last number of each, and how far apart two are.
@@ -50,6 +58,22 @@ def test_a_number_that_is_no_value_is_refused_with_its_row(kind):
         assert explain(bad, type=kind).bytes_copied == 0
         with pytest.raises(ValueError, match=f'column "x": the number {number} of row 2'):
             record_batch({"x": bad}, type={"x": kind})
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TYPES if not pa.types.is_decimal(kind)], ids=str)
+def test_a_requested_schema_takes_numbers_for_the_values_that_they_store(kind):
+    """pyarrow's own cast takes all."""
+    first, last, step = TYPES[kind]
+    numbers = pa.array([first, None, last], pa.int64()).cast(f"int{kind.bit_width}")
+    assert pa.array(Array(numbers), type=kind).equals(numbers.view(kind))
+    for number in [first - 1, last + 1] if step == 1 else [first + 1]:
+        bad = pa.array([first, None, number], numbers.type)
+        for source in Array(bad), to_tensor(bad.fill_null(first)):
+            with pytest.raises(ValueError, match=f"the number {number} of row 2 is no value of"):
+                pa.array(source, type=kind)
+        rows = record_batch({"x": bad})
+        with pytest.raises(ValueError, match=f'in field "x".* the number {number} of row 2'):
+            pa.table(rows, schema=pa.schema([("x", kind)]))
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)

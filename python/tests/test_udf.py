@@ -386,6 +386,12 @@ def test_an_error_of_a_value_has_its_row_among_all(nulls, batch_rows):
         values(pa.array([first, 1.0, first, 1e300]))
 
 
+def test_an_input_with_a_null_row_is_refused_by_name():
+    lists = pa.array([[[1.0]], None])
+    with pytest.raises(BufferError, match='"x": .* the rows. items are lists themselves'):
+        tensor_udf([X], Output(shape=[2]), nulls="propagate")(lambda x: x)(lists)
+
+
 def test_several_batches_of_a_table(engine):
     column = pa.chunked_array([pa.array([1.0] * 3000, pa.float32())] * 3)
     rows = engine(summing(Input("n")), n=column)

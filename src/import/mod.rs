@@ -18,7 +18,7 @@ mod mask;
 mod options;
 mod padded;
 mod ragged;
-mod ranges;
+pub(crate) mod ranges;
 mod table;
 
 use arrow_array::ArrayRef;

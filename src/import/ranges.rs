@@ -24,7 +24,7 @@ pub(super) fn are_checked(data_type: &DataType) -> bool {
 /// # Errors
 ///
 /// `NotAValue`.
-pub(super) fn check(array: &ArrayRef) -> Result<(), Error> {
+pub(crate) fn check(array: &ArrayRef) -> Result<(), Error> {
     check_rows(array, &|row| Some(row))
 }
 

@@ -4,7 +4,7 @@ use arrow_array::Array;
 use arrow_schema::DataType;
 use pyo3::types::{PyCapsule, PyTuple};
 use pyo3::{
-    exceptions::{PyIndexError, PyOverflowError},
+    exceptions::{PyIndexError, PyOverflowError, PyTypeError},
     intern,
     prelude::*,
 };
@@ -331,6 +331,13 @@ impl PyArray {
     /// The rows, one after the other, as row makes them.
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         convert::each(slf, intern!(slf.py(), "row"), slf.get().array.len())
+    }
+
+    /// Refused: Python would compare the value with the Tensors of the rows, and find none.
+    fn __contains__(&self, _value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Err(PyTypeError::new_err(
+            "an Array is not searched: use `value in pyarrow.array(array).to_pylist()`",
+        ))
     }
 
     fn __len__(&self) -> usize {

@@ -340,7 +340,7 @@ fn tensors_of<'py>(
     let items = alloc::collect(list.iter())?;
     let has_tensors = match items.iter().find(|item| !item.is_none()) {
         Some(first) => first.hasattr(intern!(list.py(), "__dlpack__"))?,
-        None => r#type.of_rows().is_some() && !items.is_empty(),
+        None => r#type.of_rows().is_some(),
     };
     Ok(has_tensors.then_some(items))
 }

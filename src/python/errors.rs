@@ -1,5 +1,6 @@
 //! The exceptions: errors in Python's words, whose hint names a keyword or function of what was called.
 
+use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -228,10 +229,9 @@ impl Asked<'_> {
     fn advice(self, error: &Error, column: Option<&str>) -> Option<String> {
         let hint = error.hint()?;
         let words = match error {
-            // The cast that it names is to lists of integers.
-            Error::UnsupportedType { data_type, .. } if hint == Hint::FlattenLists => self
-                .words(hint, column)
-                .replace("pyarrow.int64()", &format!("pyarrow.{}()", items_of(data_type))),
+            Error::UnsupportedType { data_type, .. } if item_of(data_type).is_some() => {
+                of_lists(&self.words(hint, column), data_type)
+            }
             _ => self.words(hint, column),
         };
         let are_lists = match error {
@@ -569,8 +569,8 @@ fn of_decimals(hint: Hint, to: &str) -> String {
 }
 
 /// What makes texts or lists of a dictionary of them: pyarrow casts none of views, and none to lists.
-const CAST_TO_VALUES: &str = "cast it to its values first, in pyarrow pyarrow.array(x).dictionary_decode(), in polars \
-                              x.cast(polars.String)";
+const CAST_TO_VALUES: &str = "cast it to its values first, in pyarrow pyarrow.array(x).dictionary_decode(), or \
+                              pyarrow.array(x.to_pylist(), type) of views, in polars x.cast(polars.String)";
 
 /// What makes integers of decimals.
 const CAST_TO_INTEGERS: &str =
@@ -580,7 +580,7 @@ const CAST_TO_INTEGERS: &str =
 fn decoded(column: Option<&str>) -> String {
     let runs = column.map_or_else(|| "x".to_owned(), |name| format!("table[{name:?}]"));
     format!(
-        "decode it first: pyarrow.compute.run_end_decode({runs}) has its values, and inside lists \
+        "decode it first: pyarrow.compute.run_end_decode({runs}) has its values, and of views, codes, and inside lists \
          pyarrow.array({runs}.to_pylist(), type) with the type of plain values"
     )
 }
@@ -604,6 +604,22 @@ fn of_types(hint: Hint) -> String {
     words.to_owned()
 }
 
+/// A way out with a cast of lists, for lists of this type: it names integers, and pyarrow casts no views to lists of one
+/// length.
+fn of_lists(words: &str, data_type: &DataType) -> String {
+    let words = words.replace("pyarrow.int64()", &format!("pyarrow.{}()", items_of(data_type)));
+    let is_view = |of: &DataType| matches!(of, DataType::ListView(_) | DataType::LargeListView(_));
+    let mut levels = iter::successors(Some(data_type), |of| Some(item_of(of)?.data_type()));
+    if !levels.any(is_view) {
+        return words;
+    }
+    let anew = "pyarrow.array(x.to_pylist(), ";
+    words.replace("x.cast(", anew).replace(
+        "cast it to a fixed-size list",
+        &format!("make a fixed-size list, by {anew}pyarrow.list_(type, length)),"),
+    )
+}
+
 /// What pyarrow calls the type of the numbers in lists of lists; int64 of what are none.
 fn items_of(data_type: &DataType) -> String {
     let mut items = data_type;
@@ -611,7 +627,7 @@ fn items_of(data_type: &DataType) -> String {
         items = item.data_type();
     }
     match DLDataType::from_arrow(items) {
-        Some(DLDataType::BOOL) => "bool_".to_owned(),
+        _ if items == &DataType::Boolean => "bool_".to_owned(),
         Some(dtype) => dtype.to_string(),
         None => "int64".to_owned(),
     }

@@ -231,6 +231,11 @@ impl PyTensor {
         convert::each(slf, intern!(slf.py(), "__getitem__"), rows)
     }
 
+    /// Refused: Python would compare the value with the Tensors of the first axis, and find none.
+    fn __contains__(&self, _value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Err(PyTypeError::new_err("a Tensor is not searched: use `value in numpy.asarray(tensor)`"))
+    }
+
     /// The elements as lists within lists, and Python's own numbers; without axes, the number.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         elements::lists(py, &self.tensor)

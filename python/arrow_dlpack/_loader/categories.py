@@ -332,7 +332,7 @@ def _for_column(name: str, kind: Any) -> Iterator[None]:
 def _no_words(name: str, kind: Any) -> TypeError:
     """The error for a column whose values are no words."""
     way = "AsArrow() has its rows as they are (not in a matrix)"
-    if import_module("pyarrow").types.is_run_end_encoded(kind):
+    if import_module("pyarrow").types.is_run_end_encoded(kind) and not kind.value_type.num_fields:
         way = f"{decoded(name, kind)} has values that it takes"
     elif getattr(decoded_type(kind), "extension_name", None) == "pandas.interval":
         way = f'frame.astype({{"{name}": str}}) has texts of them'

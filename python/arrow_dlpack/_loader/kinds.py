@@ -232,7 +232,11 @@ def _of_lazy_frame(frame: Any) -> Source:
     def read(columns: Sequence[str] | None) -> Iterable[Any]:
         if columns is not None:
             _core._check_names(frame.collect_schema().names(), list(columns))
-        some = frame if columns is None else frame.select(list(dict.fromkeys(columns)))
+        some = frame
+        if columns is not None:
+            # A name alone may be a pattern to polars, such as "^x$".
+            by_name = import_module("polars").selectors.by_name
+            some = frame.select(by_name(*dict.fromkeys(columns)))
         # In lists and structs polars itself collects none of them.
         objects, schema = class_of("polars", "Object"), some.collect_schema()
         refuse_objects(own for own in schema if has_objects(schema[own]) and schema[own] != objects)

@@ -73,6 +73,9 @@ class Mix:
         _check_weights([weight for _, weight in pairs])
         for source, _ in pairs:
             _check_source(source)
+        once = [source for source, _ in pairs if isinstance(source, Iterator)]
+        if len(set(map(id, once))) < len(once):
+            raise ValueError("two sources are one iterator, which is read once: make one for each")
         if stopping_strategy not in _STOPPING:
             known = ", ".join(map(repr, _STOPPING))
             raise ValueError(f"stopping_strategy must be one of {known}: {stopping_strategy!r}")

@@ -474,8 +474,12 @@ def has_runs(kind: Any) -> bool:
 
 
 def decoded(name: str, kind: Any) -> str:
-    """How a column that has runs gets its values, for errors: pyarrow casts no runs."""
-    if import_module("pyarrow").types.is_run_end_encoded(kind):
+    """How a column that has runs gets its values, for errors: pyarrow casts no runs, and decodes
+    none of views and codes.
+    """
+    types = import_module("pyarrow").types
+    values = kind.value_type if types.is_run_end_encoded(kind) else None
+    if values and not types.is_dictionary(values) and without_view(values) == values:
         return f'pyarrow.compute.run_end_decode(table["{name}"])'
     return made_anew(name)
 

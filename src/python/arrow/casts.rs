@@ -6,8 +6,10 @@ use arrow_schema::DataType;
 
 use crate::Error;
 use crate::chunks::{checked, footprint, reserve};
+use crate::import::ranges;
 
-/// The values as another type. A value that comes back different from a cast there and back is an error.
+/// The values as another type. A value that comes back different from a cast there and back is an error, and so is a
+/// number that stores no value of that type: arrow's casts between numbers and times look at none.
 pub(in crate::python) fn there_and_back(
     array: &ArrayRef,
     wanted: &DataType,
@@ -18,6 +20,7 @@ pub(in crate::python) fn there_and_back(
     }
     reserve(bytes_of_cast(array, wanted))?;
     let there = cast(array, wanted)?;
+    ranges::check(&there)?;
     if &cast(&there, stored)? == array { Ok(there) } else { no("values would change") }
 }
 
