@@ -248,6 +248,7 @@ class Tensor:
     Tensor.from_dlpack(x) takes one from any framework; other frameworks take it with their from_dlpack. The C
     exchange API of DLPack 1.3 is used where the other library supports it.
     On the CPU it also has the buffer protocol, so that memoryview(tensor) and np.asarray(tensor) work.
+    It computes nothing: == is true of the same object alone, and np.asarray(tensor) == 3 compares elements.
 
     >>> import numpy as np
     >>> from arrow_dlpack import Tensor

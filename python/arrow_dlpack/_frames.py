@@ -269,16 +269,31 @@ def _conversion_of(column: Any, error: Exception) -> str:
     if isinstance(error, UnicodeEncodeError):
         return '.str.encode("utf-8", "replace").str.decode("utf-8") has "?" in its place, and '
     dtype = column.dtype
-    is_masked = "under its mask" in str(error)
-    if is_masked and all(hasattr(value, "tolist") for value in column.dropna()):
-        return '.map(lambda cell: cell.tolist(), na_action="ignore") has None in their place, and '
     if any(getattr(value, "ndim", 0) > 1 for value in column):
         return ".map(numpy.ravel) has the items of each of its arrays as a list, and "
+    cells = column.dropna() if str(dtype) == "object" else ()
+    if len(cells) and all(hasattr(cell, "tolist") for cell in cells):
+        return _conversion_of_cells(cells, "under its mask" in str(error))
     # pyarrow takes numbers in the machine's byte order only.
     is_swapped = not getattr(dtype, "isnative", True) and dtype.kind in "iuf"
     kind = str(dtype.newbyteorder("=") if is_swapped else dtype)
     swapped = f'.astype("{kind}") has its values, and ' if is_swapped else ""
     return next((made for known, made in _CONVERTED.items() if kind.startswith(known)), swapped)
+
+
+def _conversion_of_cells(cells: Any, is_masked: bool) -> str:
+    """What converts cells that are arrays, tensors or numbers of NumPy's."""
+    times = [cell.dtype for cell in cells if getattr(cell.dtype, "kind", "") in ("M", "m")]
+    if not times:
+        told = "None in their place" if is_masked else "lists of its values"
+        return f'.map(lambda cell: cell.tolist(), na_action="ignore") has {told}, and '
+    # Python has no nanoseconds, and NumPy wraps what is out of range.
+    numpy = sys.modules["numpy"]  # pandas imports it
+    units = {numpy.datetime_data(dtype)[0] for dtype in times}
+    if len(times) < len(cells) or units & {"ns", "ps", "fs", "as"}:
+        return _CONVERTED["object"]
+    made = f'cell.astype("{times[0].kind}8[us]")'
+    return f'.map(lambda cell: {made}, na_action="ignore") has them in us, and '
 
 
 def _way_of(name: Any, made: str) -> str:

@@ -723,13 +723,65 @@ def test_batches_of_a_data_loader_are_tables_by_record_batch():
     tables = (record_batch({"x": batch[0]}) for batch in iter(lists))
     assert [batch["x"].tolist() for batch in Loader(tables)] == made
     x = list(dicts)
-    for take in Loader, to_tensor, from_dlpack:
-        assert refusal(take, x).endswith(
-            "list(map(record_batch, x)) makes tables of the tensors in each"
-        )
+    stacked = "record_batch({name: numpy.stack([row[name] for row in x]) for name in x[0]})"
+    words = f"of samples {stacked} makes a table, of batches list(map(record_batch, x)) tables"
+    for take in Loader, to_tensor, from_dlpack, record_batch:
+        assert refusal(take, x).endswith(words)
     assert [batch["x"].tolist() for batch in Loader(list(map(record_batch, x)))] == made
+    x = [{"image": np.full((2, 3), n), "label": n} for n in range(4)]
+    for take in Loader, record_batch:
+        assert refusal(take, x).endswith(words)
+    table = eval(stacked, {"x": x, "numpy": np, "record_batch": record_batch})
+    (batch,) = Loader(table, batch_size=4)
+    assert (batch["image"].shape, batch["label"].tolist()) == ((4, 2, 3), [0, 1, 2, 3])
     for take in to_tensor, from_dlpack, record_batch:
         assert "loop over it, and record_batch makes a table of each" in refusal(take, iter(dicts))
+
+
+def test_lists_beside_tensors_are_made_arrays_of():
+    x = {"image": np.zeros((2, 3)), "label": [0, 1], "word": ["a", None], "rows": [np.ones(2)] * 2}
+    made = "{**x, 'label': pyarrow.array(x['label']), 'word': pyarrow.array(x['word'])}"
+    for take in Loader, to_tensor:
+        assert f"record_batch({made}) makes a table of it" in refusal(take, x)
+    table = record_batch(eval(made, {"x": x, "pyarrow": pa}))
+    assert pa.record_batch(table).num_columns == 4
+
+
+NOON = datetime.datetime(2020, 1, 1, 12)
+#: Cells of a column, and the values that the way out makes of them.
+CELLS = {
+    "torch": (lambda: [pytest.importorskip("torch").ones(2), None], [[1, 1], None]),
+    "jax": (lambda: [pytest.importorskip("jax").numpy.ones(2)], [[1, 1]]),
+    "series": (lambda: [pd.Series([1, 2])], [[1, 2]]),
+    "without axes": (lambda: [np.array(1.5), np.array(2.5)], [1.5, 2.5]),
+    "dtypes": (lambda: [np.ones(2), np.ones(2, "f4")], [[1, 1], [1, 1]]),
+    "units": (
+        lambda: [np.datetime64(NOON, "s"), None, np.datetime64(NOON, "us")],
+        [NOON, None, NOON],
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "values"), CELLS.values(), ids=CELLS)
+def test_cells_of_pandas_become_lists_or_times_of_one_unit(make, values):
+    cells = make()
+    x = pd.DataFrame({"e": [None] * len(cells)}, dtype=object)
+    for at, cell in enumerate(cells):
+        x.at[at, "e"] = cell
+    (note,) = noted(to_tensor_dict, x)
+    way, _, _ = note.partition(" has ")
+    assert pa.Table.from_pandas(x.assign(e=eval(way, {"x": x})))["e"].to_pylist() == values
+
+
+@pytest.mark.parametrize("unit", ["h", "10ms", "ps"])
+@pytest.mark.parametrize("kind", ["M8", "m8"])
+def test_times_of_numpy_in_other_units_are_made_of_each_value(kind, unit):
+    for value in np.array([3, 4], f"{kind}[{unit}]"), np.array(3, f"{kind}[{unit}]")[()]:
+        x = pd.DataFrame({"e": [None, None]}, dtype=object)
+        x.at[1, "e"] = value
+        (way,) = re.findall(r"value\.astype\(.*?\)", refusal(to_tensor_dict, x))
+        made = x.map(lambda value, way=way: eval(way), na_action="ignore")
+        assert pa.Table.from_pandas(made)["e"].null_count == 1
 
 
 @pytest.mark.parametrize("call", [ragged, to_tensor])

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import Loader, Mix
+from arrow_dlpack import AsArrow, Loader, Mix
 from conftest import environment
 from pyiceberg.catalog.sql import SqlCatalog
 
@@ -84,6 +84,19 @@ def test_after_any_batch_the_rest_is_the_same(table, shuffle):
         resumed.load_state_dict(json.loads(json.dumps(stopped.state_dict())))
         assert y_of(resumed) == whole[at * 50 :]
         next(epoch)
+
+
+@pytest.mark.parametrize("where", [pc.field("y") > 9, pc.field("s", "n") > 9])
+def test_a_state_knows_the_columns_of_a_filter_alone(table, where):
+    options = {"columns": {"text": AsArrow()}, "filter": where, "batch_size": 50}
+    for source in table, table.scan(), table.scan(selected_fields=("text", "y", "s")):
+        loader = Loader(source, **options)
+        next(iter(loader))
+        state = json.loads(json.dumps(loader.state_dict()))
+        for other in table, table.scan().to_arrow():
+            resumed = Loader(other, **options)
+            resumed.load_state_dict(state)
+            assert len(list(resumed)) == len(list(loader)) - 1
 
 
 def test_a_state_goes_on_over_a_table_of_as_many_rows(table):

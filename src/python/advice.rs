@@ -585,6 +585,8 @@ fn of_columns(object: &Bound<'_, PyAny>) -> Found {
         let text = if has_names { name.repr() } else { name.str()?.repr() };
         text.map(|text| text.to_string())
     };
+    let has_tensors =
+        dict.values().iter().any(|value| value.hasattr("__dlpack__").unwrap_or(false));
     let mut arrays = Vec::new();
     for (name, value) in dict.iter() {
         let is_flat = value.getattr_opt("ndim")?.is_none_or(|ndim| ndim.eq(1).unwrap_or(true));
@@ -593,6 +595,8 @@ fn of_columns(object: &Bound<'_, PyAny>) -> Found {
         let way_out = if is_flat { of_dtype(&value, &place)? } else { None };
         if let Some(made) = way_out.and_then(|way_out| way_out.made) {
             arrays.push(format!("{}: {}", key(&name)?, made.array()));
+        } else if has_tensors && is_list_of_values(&value)? {
+            arrays.push(format!("{}: pyarrow.array({place})", key(&name)?));
         }
     }
     if !arrays.is_empty() {
@@ -635,6 +639,13 @@ fn of_columns(object: &Bound<'_, PyAny>) -> Found {
     let made = made.join(", ");
     Ok((!made.is_empty())
         .then(|| format!("pyarrow.table({{**{whole}, {made}}}) makes a table of it").into()))
+}
+
+/// Whether it is a list, and no tensors are in it.
+fn is_list_of_values(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Ok(items) = value.cast::<PyList>() else { return Ok(false) };
+    let first = items.iter().find(|item| !is_null(item));
+    first.map_or(Ok(true), |first| Ok(!first.hasattr("__dlpack__")?))
 }
 
 /// What has the columns of a dict by names that are texts.
@@ -962,6 +973,10 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
     })
 }
 
+/// What makes a table of a list of dicts of tensors, which may be rows or batches.
+pub(super) const OF_SAMPLES: &str = "of samples record_batch({name: numpy.stack([row[name] for row in x]) for name in \
+                                     x[0]}) makes a table, of batches list(map(record_batch, x)) tables";
+
 /// How to convert a list or tuple, judged by its first item.
 fn of_items(object: &Bound<'_, PyAny>) -> Found {
     let first = object.try_iter()?.next().transpose()?;
@@ -974,7 +989,7 @@ fn of_items(object: &Bound<'_, PyAny>) -> Found {
             .into()
     } else if let Ok(row) = first.cast::<PyDict>() {
         match row.values().iter().any(|value| value.hasattr("__dlpack__").unwrap_or(false)) {
-            true => "list(map(record_batch, x)) makes tables of the tensors in each".into(),
+            true => OF_SAMPLES.into(),
             false => "pyarrow.Table.from_pylist(x) makes a table of it".into(),
         }
     } else if is_path(&first)? {

@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple, PyType};
 use pyo3::{intern, prelude::*};
 
-use super::advice::{Expected, is_a_table, listed, of_dtype};
+use super::advice::{Expected, OF_SAMPLES, is_a_table, listed, of_dtype};
 use super::args::{AskedType, NamesArg, SideArg, TypeArg, pointless};
 use super::array::PyArray;
 use super::arrow::casts;
@@ -239,7 +239,9 @@ fn to_name(data: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
             .values()
             .iter()
             .any(|value| value.hasattr("__dlpack__").unwrap_or(false));
+        let is_pair = data.len()? == 2 && !data.get_item(1)?.is_instance_of::<PyDict>();
         return Ok(Some(match is_batch {
+            true if !is_pair => OF_SAMPLES,
             true => "put a batch and its label into one dict, as {**x[0], \"y\": x[1]}",
             false => "pyarrow.Table.from_pylist(x) makes a table of it",
         }));

@@ -335,7 +335,7 @@ impl Unit {
             let way_out = match unit.trim_start_matches(|digit: char| digit.is_ascii_digit()) {
                 "M" | "Y" if kind == "m8" => "no number of seconds is that long".to_owned(),
                 plain @ ("ms" | "us" | "ns") => in_unit(kind, plain),
-                "ps" | "fs" | "as" => in_unit(kind, "ns"),
+                "ps" | "fs" | "as" => format!("{}, without what is shorter", in_unit(kind, "ns")),
                 _ => in_unit(kind, "s"),
             };
             return Err(PyTypeError::new_err(format!(
@@ -349,7 +349,7 @@ impl Unit {
 }
 
 fn in_unit(kind: &str, unit: &str) -> String {
-    format!("x.astype(\"{kind}[{unit}]\") has them in {unit}")
+    format!("value.astype(\"{kind}[{unit}]\") of each has them in {unit}")
 }
 
 impl Kind {

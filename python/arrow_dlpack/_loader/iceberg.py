@@ -47,7 +47,7 @@ class Iceberg(Opened):
         return super().rows(query)
 
     def _identity_of(self, query: Query) -> dict[str, Any]:
-        own = self._selected(heads(query.columns, self._names)).projection()
+        own = self._scan.projection()
         schema = import_module("pyiceberg.io.pyarrow").schema_to_pyarrow(own)
         sizes = [(task.file.record_count, task.file.file_size_in_bytes) for task in self._tasks]
         told = of_types(schema, query) | {"snapshot": digest_of(sizes)}
