@@ -283,12 +283,13 @@ def _conversion_of(column: Any, error: Exception) -> str:
 
 def _conversion_of_cells(cells: Any, is_masked: bool) -> str:
     """What converts cells that are arrays, tensors or numbers of NumPy's."""
-    times = [cell.dtype for cell in cells if getattr(cell.dtype, "kind", "") in ("M", "m")]
+    numpy = sys.modules["numpy"]  # pandas imports it
+    dtypes = (getattr(cell, "dtype", None) for cell in cells)
+    times = [own for own in dtypes if isinstance(own, numpy.dtype) and own.kind in "mM"]
     if not times:
         told = "None in their place" if is_masked else "lists of its values"
         return f'.map(lambda cell: cell.tolist(), na_action="ignore") has {told}, and '
     # Python has no nanoseconds, and NumPy wraps what is out of range.
-    numpy = sys.modules["numpy"]  # pandas imports it
     units = {numpy.datetime_data(dtype)[0] for dtype in times}
     if len(times) < len(cells) or units & {"ns", "ps", "fs", "as"}:
         return _CONVERTED["object"]

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import warnings
+from array import array as array_of
 from collections.abc import Set
 from fractions import Fraction
 from functools import partial
@@ -750,9 +751,11 @@ def test_lists_beside_tensors_are_made_arrays_of():
 NOON = datetime.datetime(2020, 1, 1, 12)
 #: Cells of a column, and the values that the way out makes of them.
 CELLS = {
-    "torch": (lambda: [pytest.importorskip("torch").ones(2), None], [[1, 1], None]),
+    "torch": (lambda: [torch.ones(2), None], [[1, 1], None]),
     "jax": (lambda: [pytest.importorskip("jax").numpy.ones(2)], [[1, 1]]),
     "series": (lambda: [pd.Series([1, 2])], [[1, 2]]),
+    "zones": (lambda: [pd.Series([pd.Timestamp(0, tz="UTC")])], [[pd.Timestamp(0, tz="UTC")]]),
+    "standard library": (lambda: [array_of("d", [1, 2])], [[1, 2]]),
     "without axes": (lambda: [np.array(1.5), np.array(2.5)], [1.5, 2.5]),
     "dtypes": (lambda: [np.ones(2), np.ones(2, "f4")], [[1, 1], [1, 1]]),
     "units": (
