@@ -120,6 +120,8 @@ def has_objects(dtype: Any) -> bool:
     inner = [own.dtype for own in getattr(dtype, "fields", ())]
     if getattr(dtype, "inner", None) is not None:
         inner.append(dtype.inner)
+    if hasattr(dtype, "ext_storage"):
+        inner.append(dtype.ext_storage())
     return dtype == class_of("polars", "Object") or any(map(has_objects, inner))
 
 

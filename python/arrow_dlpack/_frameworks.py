@@ -188,6 +188,22 @@ def to_jax(
     return import_module("jax.numpy").asarray(narrowed)
 
 
+def with_setting(work: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The work, for another thread: whether JAX has 64 bits may be a setting of this one alone."""
+    jax = sys.modules.get("jax")
+    if jax is None:
+        return work
+    is_wide = jax.config.jax_enable_x64
+    holder = jax if hasattr(jax, "enable_x64") else import_module("jax.experimental")
+    setting = holder.enable_x64
+
+    def worked(batch: Any) -> Any:
+        with setting(is_wide):
+            return work(batch)
+
+    return worked
+
+
 def check_jax_array(array: Any) -> None:
     """`check_jax` for ``__jax_array__``, which JAX calls without the dtype that it is asked for."""
     try:

@@ -2257,3 +2257,37 @@ def test_decimals_of_the_module_in_python_are_those_of_the_one_in_c_first():
     with pytest.raises(TypeError, match=r'pyarrow\.array\(numpy\.asarray\(x, "float64"\)\)'):
         to_tensor([slow])
     assert to_tensor(pa.array(np.asarray([slow], "float64"))).tolist() == [1.5]
+
+
+HIDING = {
+    "list": lambda values: pa.ListArray.from_arrays(
+        [0, 1, 2], values, mask=pa.array([False, True])
+    ),
+    "large list": lambda values: pa.LargeListArray.from_arrays(
+        pa.array([0, 1, 2], pa.int64()), values, mask=pa.array([False, True])
+    ),
+    "fixed-size list": lambda values: pa.FixedSizeListArray.from_arrays(
+        values, 1, mask=pa.array([False, True])
+    ),
+    "struct": lambda values: pa.StructArray.from_arrays(
+        [values], ["a"], mask=pa.array([False, True])
+    ),
+}
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("make", HIDING.values(), ids=HIDING)
+def test_what_null_rows_hide_may_be_any_values(make, depth):
+    """As polars's when().then() leaves them."""
+
+    def column(values):
+        column = make(values)
+        return column if depth == 1 else pa.StructArray.from_arrays([column], ["s"])
+
+    loader = Loader(pa.table({"x": column(pa.array([1, 2], pa.int32()))}), columns={"x": AsArrow()})
+    encode = loader.encoder()
+    rows = column(pa.array([1, 2**40]))
+    (found,) = encode(pa.table({"x": rows})).values()
+    assert pa.array(found).to_pylist() == rows.to_pylist()
+    with pytest.raises(ValueError, match=str(2**40)):
+        encode(pa.table({"x": column(pa.array([2**40, 1]))}))

@@ -739,6 +739,35 @@ def test_batches_of_a_data_loader_are_tables_by_record_batch():
         assert "loop over it, and record_batch makes a table of each" in refusal(take, iter(dicts))
 
 
+def test_a_list_of_images_is_stacked():
+    image = pytest.importorskip("PIL.Image")
+    x = [image.new("RGB", (6, 5), (at, 0, 9)) for at in range(3)]
+    way = "numpy.stack([numpy.asarray(item) for item in x])"
+    for take in to_tensor, from_dlpack, Array:
+        assert f"{way} has the pixels of images of one size" in refusal(take, x)
+    stacked = asdlpack(eval(way, {"numpy": np, "x": x}))
+    assert (stacked.shape, stacked[2, 4, 5].tolist()) == ((3, 5, 6, 3), [2, 0, 9])
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({"columns": {"u": Cast("int64")}}, "int64"),
+        ({"columns": ["u"], "dtype": "uint64"}, "uint64"),
+        ({"columns": {"u": Cast("float32")}}, "float64"),
+    ],
+)
+def test_texts_of_integers_are_cast_to_integers(options, kind):
+    """Of floats neighbours above 2**53 are one number."""
+    table = pa.table({"u": [str(2**60 + 1), str(2**60 + 3)]})
+    way = 'pyarrow.compute.cast(table["u"], "' + kind + '")'
+    assert way in refusal(lambda x: list(Loader(x, **options)), table)
+    made = table.set_column(0, "u", eval(way, {"pyarrow": pa, "table": table}))
+    (batch,) = Loader(made, **options, batch_size=2)
+    if kind != "float64":
+        assert np.asarray(batch["u"]).ravel().tolist() == [2**60 + 1, 2**60 + 3]
+
+
 def test_lists_beside_tensors_are_made_arrays_of():
     x = {"image": np.zeros((2, 3)), "label": [0, 1], "word": ["a", None], "rows": [np.ones(2)] * 2}
     made = "{**x, 'label': pyarrow.array(x['label']), 'word': pyarrow.array(x['word'])}"

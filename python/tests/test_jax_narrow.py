@@ -232,3 +232,17 @@ def test_a_result_that_jax_narrows_names_the_option():
         plus(pa.array([1]))
     with jax.enable_x64(True):
         assert plus(pa.array([1])).to_pylist() == [2]
+
+
+@pytest.mark.parametrize("transform", [None, lambda batch: {"x": batch["x"] * 1.0}])
+def test_the_setting_of_the_thread_that_loops_counts(transform):
+    """JAX's is of a thread, and `prefetch=` has another one."""
+    with jax.enable_x64(True):
+        for prefetch in 0, 2:
+            loader = Loader(
+                pa.table({"x": [0.1, 0.2]}), framework="jax", prefetch=prefetch, transform=transform
+            )
+            (batch,) = loader
+            assert batch["x"].dtype == jnp.float64
+    (batch,) = loader
+    assert batch["x"].dtype == jnp.float32

@@ -268,17 +268,18 @@ def test_types_of_duckdb_that_a_setting_decides_wait_for_the_epoch(setting):
     assert len(list(Loader(relation, columns=["x"]))) == 1
 
 
-def test_times_of_duckdb_have_the_zone_of_their_connection():
+@pytest.mark.parametrize(("kind", "unit"), [("TIMESTAMPTZ", "us"), ("TIMESTAMPTZ_NS", "ns")])
+def test_times_of_duckdb_have_the_zone_of_their_connection(kind, unit):
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'Asia/Kathmandu'")
-    relation = connection.sql("SELECT '2026-07-01 12:00:00+00'::TIMESTAMPTZ AS t, [now()] AS l")
+    relation = connection.sql(f"SELECT '2026-07-01 12:00:00+00'::{kind} AS t, [now()] AS l")
     table = relation.to_arrow_table()
     assert table.schema.field("t").type.tz == "Asia/Kathmandu"
     options = {"columns": {"t": None}, "physical": True, "batch_size": 1}
     for source in [relation, table], Mix([(relation, 1), (table, 1)]):
         found = [np.asarray(batch["t"]).tolist() for batch in Loader(source, **options)]
         assert found == [table["t"].cast("int64").to_pylist()] * 2
-    other = table.cast(pa.schema([("t", pa.timestamp("us", "UTC")), table.schema.field("l")]))
+    other = table.cast(pa.schema([("t", pa.timestamp(unit, "UTC")), table.schema.field("l")]))
     with pytest.raises(TypeError, match="tz=Asia/Kathmandu. in part 0 and .*tz=UTC. in part 1"):
         list(Loader([relation, other], **options))
     with pytest.raises(KeyError, match='there is no column "z"'):

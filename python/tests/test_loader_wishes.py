@@ -23,6 +23,7 @@ from arrow_dlpack import (
     Mix,
     Pad,
     UnsupportedError,
+    from_dlpack,
     iter_batches,
 )
 from arrow_dlpack._loader.columns import wanted
@@ -371,3 +372,15 @@ def test_a_filled_column_that_no_part_has_is_an_error_that_names_a_part(tmp_path
         words = f'no column "{name}": {told}'
         with pytest.raises(KeyError, match=re.escape(words.replace("'", "\\'"))):
             iter(Loader(source, columns={"x": None, name: Cast("float32", nulls=0)}))
+
+
+@pytest.mark.parametrize("wish", [Cast("float32", nulls=0), Dense(2, nulls=0, dtype="float32")])
+@pytest.mark.parametrize("form", [None, "fixed_size_list"])
+def test_what_null_rows_of_a_part_hide_may_be_any_values(form, wish):
+    mask = np.array([True, False])
+    hiding = from_dlpack(np.array([[1.0, 2.0], [1e300, 5.0]]), mask=mask, type=form)
+    parts = [pa.table({"x": hiding}), pa.table({"x": from_dlpack(np.array([[3, 4]]), type=form)})]
+    for start in 0, 1:
+        batches = Loader([parts[0].slice(start), parts[1]], columns={"x": wish})
+        rows = [row for batch in batches for row in batch["x"].tolist()]
+        assert rows == [[1, 2], [0, 0], [3, 4]][start:]

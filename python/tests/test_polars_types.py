@@ -75,6 +75,30 @@ SOURCES = {
 }
 
 
+class Extended(pl.BaseExtension):
+    """A type of a user's, which stores another one."""
+
+    def __init__(self, storage):
+        super().__init__("tests.extended", storage, None)
+
+    @classmethod
+    def ext_from_params(cls, name, storage, metadata):
+        return cls(storage)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_objects_in_extension_types_are_no_features_but_addresses(door):
+    pl.register_extension_type("tests.extended", Extended)
+    try:
+        objects = OBJECTS["o"].ext.to(Extended(pl.Object()))
+        with pytest.raises(
+            TypeError, match="""column "o" has Python's objects.*addresses: leave"""
+        ):
+            DOORS[door](OBJECTS.with_columns(objects))
+    finally:
+        pl.unregister_extension_type("tests.extended")
+
+
 @pytest.mark.parametrize("door", DOORS)
 def test_objects_are_no_features_but_addresses(door):
     with pytest.raises(TypeError, match="""column "o" has Python's objects.*addresses: leave"""):

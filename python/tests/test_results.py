@@ -197,6 +197,13 @@ def test_what_is_no_column_says_what_to_do():
     ]:
         with pytest.raises(error, match=words):
             from_ragged(*arguments)
+    pair = np.array([7, 8, 9]), np.array([0, 1, 3])
+    with pytest.raises(
+        TypeError, match=r"from_ragged\(\*x\) takes the one, from_ragged\(list\(x\)\)"
+    ):
+        from_ragged(pair)
+    assert pa.array(from_ragged(*pair)).to_pylist() == [[7], [8, 9]]
+    assert pa.array(from_ragged(list(pair))).to_pylist() == [[7, 8, 9], [0, 1, 3]]
     with pytest.raises(TypeError, match="None in a list is a null row"):
         from_ragged([np.ones(2)], mask=np.array([True]))
     with pytest.raises(BufferError, match="2 chunks are put together"):

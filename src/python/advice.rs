@@ -380,7 +380,10 @@ fn way_to_join(items: &[Bound<'_, PyAny>], are_tables: bool) -> PyResult<&'stati
     }
     let all_of = |library: &str| of.iter().all(|(own, _)| own == library);
     let all_are = |class: &str| all_of("pyarrow") && of.iter().all(|(_, own)| own == class);
-    Ok(if all_are("RecordBatch") {
+    let are_images = items.iter().map(has_array_interface).collect::<PyResult<Vec<_>>>()?;
+    Ok(if are_images.iter().all(|&is_image| is_image) {
+        "numpy.stack([numpy.asarray(item) for item in x]) has the pixels of images of one size"
+    } else if all_are("RecordBatch") {
         "several are one after pyarrow.Table.from_batches(x)"
     } else if all_are("Table") {
         "several are one after pyarrow.concat_tables(x)"

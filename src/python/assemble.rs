@@ -330,6 +330,13 @@ pub(super) fn from_ragged(
     if mask.is_some() {
         return Err(pointless("mask", "is for values and offsets: None in a list is a null row"));
     }
+    // Values and offsets of one dtype would be two rows.
+    if items.len() == 2 && values.is_instance_of::<PyTuple>() {
+        return Err(PyTypeError::new_err(
+            "a tuple of two may be values and offsets, or two rows: from_ragged(*x) takes the one, from_ragged(list(x)) \
+             the other",
+        ));
+    }
     of_tensors(values.py(), items, copy, r#type)
 }
 

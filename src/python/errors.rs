@@ -20,7 +20,7 @@ use crate::arrow_types::{is_ragged, is_variable_list, item_of};
 use crate::batches::{BatchOptions, ColumnOptions, Form};
 use crate::chunks::logical_nulls;
 use crate::error::{Count, RefusedColumns};
-use crate::ffi::DLDataType;
+use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::{Error, Hint, ReaderError, export};
 
 /// `UnsupportedError(BufferError, TypeError)`: a type, rank or nulls that are refused. It is a
@@ -719,8 +719,8 @@ pub(super) struct Wishes {
     labels: Vec<String>,
     own: Vec<(String, ColumnOptions)>,
     matrix: bool,
-    /// Whether all features are to have one dtype.
-    has_dtype: bool,
+    /// That of all features, if they are to have one.
+    dtype: Option<DLDataType>,
     /// Of a request the columns, whose rows are those that its sender knows.
     request: Vec<(String, ArrayRef)>,
 }
@@ -745,8 +745,7 @@ impl Wishes {
     pub(super) fn of(options: &BatchOptions) -> Self {
         let BatchOptions { labels, column_options, matrix, export, .. } = options;
         let (labels, own) = (labels.clone(), column_options.clone());
-        let has_dtype = export.dtype.is_some();
-        Self { labels, own, matrix: *matrix, has_dtype, request: Vec::new() }
+        Self { labels, own, matrix: *matrix, dtype: export.dtype, request: Vec::new() }
     }
 
     /// The same of a request, whose rows errors name.
@@ -796,20 +795,22 @@ impl Wishes {
             _ if own.dtype.is_some() => Some("name another dtype in Cast, which does"),
             _ => None,
         };
-        let is_number = own.dtype.is_some() || (self.has_dtype && role != Role::Label);
+        let number = own.dtype.or(self.dtype.filter(|_| role != Role::Label));
+        if let (Hint::Texts, Some((number, name))) = (hint, number.zip(column)) {
+            // Floats would round integers that were asked for.
+            let is_integer = matches!(number.code, DLDataTypeCode::INT | DLDataTypeCode::UINT);
+            let kind = if is_integer { number } else { DLDataType::FLOAT64 };
+            let or_left_out = match role {
+                Role::Label => "",
+                _ => ", or leave it out with columns=",
+            };
+            return Some(format!(
+                "make codes of it with Categories([...]){or_left_out}, or, if its texts are numbers, make these of them \
+                 by table.set_column(table.column_names.index({name:?}), {name:?}, pyarrow.compute.cast(table[{name:?}], \
+                 \"{kind}\"))"
+            ));
+        }
         let words = match (hint, role) {
-            (Hint::Texts, _) if is_number && column.is_some() => {
-                let name = column.unwrap_or_default();
-                let or_left_out = match role {
-                    Role::Label => "",
-                    _ => ", or leave it out with columns=",
-                };
-                return Some(format!(
-                    "make codes of it with Categories([...]){or_left_out}, or, if its texts are numbers, make these of them \
-                     by table.set_column(table.column_names.index({name:?}), {name:?}, pyarrow.compute.cast(table[{name:?}], \
-                     \"float64\"))"
-                ));
-            }
             (Hint::Texts | Hint::Binaries, Role::Label) => {
                 "make codes of it with Categories([...])"
             }

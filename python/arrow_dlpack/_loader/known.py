@@ -108,7 +108,9 @@ def has_zone_of_session(data: Any) -> bool:
     the schema tells the machine's.
     """
     kinds = data.types if is_of_duckdb(data) and hasattr(data, "types") else ()
-    return any("TIMESTAMP WITH TIME ZONE" in str(kind) for kind in kinds)
+    # Of nanoseconds it is TIMESTAMPTZ_NS.
+    names = "TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ"
+    return any(name in str(kind) for kind in kinds for name in names)
 
 
 def is_hugging_face(data: Any) -> bool:

@@ -13,6 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from .._core import _BusyError
+from .._frameworks import with_setting
 
 #: Whether it is a batch, and that, or the error that ends them, None for their end.
 _Item = tuple[bool, Any]
@@ -49,7 +50,7 @@ class Ahead(Iterator[Any]):
         self._stopped: list[None] = []
         self._stop_source = stop
         # The thread borrows them for each batch: they may refer to what holds these batches.
-        self._results = _Results(work, batches)
+        self._results = _Results(with_setting(work), batches)
         self._make = partial(_next, weakref.ref(self._results))
         #: What the thread made last and could not hand over.
         self._left: list[_Item] = []

@@ -115,7 +115,8 @@ class Progress:
                 hint = " (isin(sorted(x)) of a set x is one filter in any process)" if is_in else ""
                 raise ValueError(
                     f"the state is of a loader with {name}={saved.get(name)!r}, and this one has "
-                    f"{name}={options.get(name)!r}: its batches would be others{hint}"
+                    f"{name}={options.get(name)!r}: its batches would be others{hint}: "
+                    "begin another epoch by set_epoch(), or load no state"
                 )
         self.loaded, self._has_loaded = _copied(state), True
 

@@ -669,11 +669,16 @@ def _converted(column: Any, kind: Any, wished: str | None) -> Any:
         return cast(column, kind)  # the number of rows is none that pyarrow finds in the items
     if types.is_fixed_size_list(kind):
         values = column.values.slice(column.offset * size, len(column) * size)
+        if column.null_count:  # which may hide any values
+            rows = column.is_valid().to_numpy(zero_copy_only=False)
+            values = pc.if_else(pa.array(rows.repeat(size)), values, None)
         items = _cast(values, kind.value_type, wished)
         return pa.FixedSizeListArray.from_arrays(items, type=kind, mask=column.is_null())
     if is_tensor(kind):
         items = column.storage.values.slice(column.storage.offset * size, len(column) * size)
-        rows = pa.FixedSizeListArray.from_arrays(items, type=column.type.storage_type)
+        rows = pa.FixedSizeListArray.from_arrays(
+            items, type=column.type.storage_type, mask=column.is_null()
+        )
         tensor, valid = _core.to_tensor(
             column.type.wrap_array(rows), dtype=wished or kind.value_type, nulls="mask"
         )

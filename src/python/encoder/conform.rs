@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, cast::AsArray, make_array, new_empty_array};
+use arrow_array::{Array, ArrayRef, UInt64Array, cast::AsArray, make_array, new_empty_array};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, FieldRef};
+use arrow_select::take::take;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 
@@ -124,7 +125,7 @@ fn conformed_cells(array: &ArrayRef, own: &Field, trained: &Field, cell: &str) -
         | (DataType::FixedSizeBinary(_), DataType::BinaryView) => binaries(array, to, cell),
         _ if is_one_kind(from, to) => leaf(array, to, cell),
         (DataType::Struct(fields), DataType::Struct(wanted)) => {
-            let rows = everything(array)?;
+            let rows = seen(array)?;
             let rows = rows.as_struct();
             let columns = wanted.iter().map(|field| {
                 let Some(at) = fields.iter().position(|own| own.name() == field.name()) else {
@@ -200,9 +201,27 @@ fn decoded(array: &ArrayRef, values: &DataType) -> Conformed {
     Ok(cast(&array, values)?)
 }
 
+/// The array without what is outside of it, and without what null rows of lists and structs hide, which may be any values.
+fn seen(array: &ArrayRef) -> Result<ArrayRef, Error> {
+    let array = everything(array)?;
+    let is_empty = match array.data_type() {
+        DataType::FixedSizeList(_, size) => *size == 0,
+        DataType::Struct(fields) => fields.is_empty(),
+        _ => false,
+    };
+    // arrow-select returns rows without values as no rows.
+    if array.null_count() == 0 || is_empty {
+        return Ok(array);
+    }
+    let rows = (0u64..).zip(0..array.len());
+    let shown: UInt64Array = rows.map(|(at, row)| array.is_valid(row).then_some(at)).collect();
+    reserve(footprint::of_rows(&array))?;
+    checked(|| take(&array, &shown, None))
+}
+
 /// Lists of any layout.
 fn lists(array: &ArrayRef, item: &FieldRef, wanted: &FieldRef, to: &DataType) -> Conformed {
-    let data = everything(array)?.to_data();
+    let data = seen(array)?.to_data();
     let child = make_array(data.child_data()[0].clone());
     let child = conformed_cells(&child, item, wanted, "item");
     let child = child.map_err(|mismatch| within(mismatch, "items: "))?;
