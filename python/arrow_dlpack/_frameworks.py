@@ -190,10 +190,11 @@ def to_jax(
 
 def with_setting(work: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The work, for another thread: whether JAX has 64 bits may be a setting of this one alone."""
-    jax = sys.modules.get("jax")
-    if jax is None:
+    jax: Any = sys.modules.get("jax")
+    config = getattr(jax, "config", None)  # another thread may be importing it
+    if config is None:
         return work
-    is_wide = jax.config.jax_enable_x64
+    is_wide = config.jax_enable_x64
     holder = jax if hasattr(jax, "enable_x64") else import_module("jax.experimental")
     setting = holder.enable_x64
 

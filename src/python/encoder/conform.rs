@@ -201,7 +201,7 @@ fn decoded(array: &ArrayRef, values: &DataType) -> Conformed {
     Ok(cast(&array, values)?)
 }
 
-/// The array without what is outside of it, and without what null rows of lists and structs hide, which may be any values.
+/// The array without what is outside of it, and without what null rows of lists and structs hide: any values.
 fn seen(array: &ArrayRef) -> Result<ArrayRef, Error> {
     let array = everything(array)?;
     let is_empty = match array.data_type() {
