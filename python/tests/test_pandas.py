@@ -909,11 +909,11 @@ def test_nan_is_a_null_of_pandas_and_a_float_elsewhere():
 )
 def test_times_in_several_units_are_refused_with_what_has_them_in_one(times):
     """pyarrow takes 5 of 25 seconds for 5 seconds."""
-    told = r"units of \d*\w+, which pyarrow does not take as they are: (x.astype\(.*\)) has"
+    told = r"units of \d*\w+, which pyarrow does not take as they are: (value.astype\(.*\)) of"
     for column in times, [times], [{"f": times}], [times[0]], [[times[0]]]:
         with pytest.raises(TypeError, match=told) as error:
             list(Loader(iter([{"a": column}]), columns={"a": AsArrow()}))
-    made = eval(re.search(told, str(error.value))[1], {"x": times})
+    made = eval(re.search(told, str(error.value))[1], {"value": times})
     assert (made == times).all()
     assert pa.array(Array(objects([made]))).to_pylist() == [pa.array(made).to_pylist()]
 
