@@ -188,7 +188,7 @@ def to_jax(
     return import_module("jax.numpy").asarray(narrowed)
 
 
-def with_setting(work: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def with_setting(work: Callable[..., None]) -> Callable[..., None]:
     """The work, for another thread: whether JAX has 64 bits may be a setting of this one alone."""
     jax: Any = sys.modules.get("jax")
     config = getattr(jax, "config", None)  # another thread may be importing it
@@ -198,9 +198,9 @@ def with_setting(work: Callable[[Any], Any]) -> Callable[[Any], Any]:
     holder = jax if hasattr(jax, "enable_x64") else import_module("jax.experimental")
     setting = holder.enable_x64
 
-    def worked(batch: Any) -> Any:
+    def worked(*args: Any) -> None:
         with setting(is_wide):
-            return work(batch)
+            work(*args)
 
     return worked
 

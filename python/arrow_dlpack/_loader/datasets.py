@@ -15,15 +15,7 @@ from .. import _core
 from .._arrow_types import extensions_of, has_matrices
 from . import filters as _filters
 from . import finite as _finite
-from .identity import (
-    compared,
-    digest_of_head,
-    of_files,
-    of_filter,
-    of_rows,
-    of_types,
-    stamps_of,
-)
+from .identity import compared, digest_of_head, of_files, of_filter, of_rows, of_types, stamps_of
 from .known import is_local_system, is_of_pyarrow, local_path
 from .parallel import side_by_side
 from .paths import (
@@ -51,24 +43,8 @@ from .readers import (
     schema_without_views,
     without_views,
 )
-from .row_groups import (
-    Piece,
-    are_parquet,
-    cut,
-    groups_of,
-    len_of,
-    pieces_of,
-    rows_at,
-    rows_of,
-)
-from .schema import (
-    ALL,
-    Part,
-    Query,
-    Run,
-    readable,
-    with_types,
-)
+from .row_groups import Piece, are_parquet, cut, groups_of, len_of, pieces_of, rows_at, rows_of
+from .schema import ALL, Part, Query, Run, readable, with_types
 from .sharding import shuffled
 from .source import Source, casting, joined
 

@@ -47,10 +47,8 @@ class Iceberg(Opened):
         return super().rows(query)
 
     def _identity_of(self, query: Query) -> dict[str, Any]:
-        own = self._scan.projection()
-        schema = import_module("pyiceberg.io.pyarrow").schema_to_pyarrow(own)
         sizes = [(task.file.record_count, task.file.file_size_in_bytes) for task in self._tasks]
-        told = of_types(schema, query) | {"snapshot": digest_of(sizes)}
+        told = of_types(_schema_of(self._scan), query) | {"snapshot": digest_of(sizes)}
         # Others are known when their files have been read.
         is_known = self._scan.limit is None and all(map(_is_whole, self._tasks))
         told |= {"rows": self.rows()} if is_known else {}
@@ -70,8 +68,7 @@ class Iceberg(Opened):
             if not is_cheap(size):
                 yield None
             whole = import_module("pyarrow").Table.from_batches(_batches(scan, task))
-            schema = import_module("pyiceberg.io.pyarrow").schema_to_pyarrow(scan.projection())
-            yield whole.cast(schema)
+            yield whole.cast(_schema_of(scan))
 
     def _selected(self, columns: Sequence[str] | None) -> Any:
         """The scan of these columns only, of those that it has been told."""
@@ -92,7 +89,7 @@ class Iceberg(Opened):
         return sum(batch.num_rows for batch in _batches(first, task))
 
     def _scanned(self, scan: Any) -> Any:
-        schema = import_module("pyiceberg.io.pyarrow").schema_to_pyarrow(scan.projection())
+        schema = _schema_of(scan)
         of = import_module("pyarrow").RecordBatchReader.from_batches
 
         def batches() -> Iterator[Any]:
@@ -121,6 +118,11 @@ def _meet(name: str, other: str) -> bool:
 def _is_whole(task: Any) -> bool:
     """Whether all rows of its file are read."""
     return not task.delete_files and str(task.residual) == "AlwaysTrue()"
+
+
+def _schema_of(scan: Any) -> Any:
+    """The columns that it reads, in types of Arrow."""
+    return import_module("pyiceberg.io.pyarrow").schema_to_pyarrow(scan.projection())
 
 
 def _batches(scan: Any, task: Any) -> Iterator[Any]:

@@ -230,10 +230,9 @@ class ParquetFile(Opened):
 
 def _of_lazy_frame(frame: Any) -> Source:
     def read(columns: Sequence[str] | None) -> Iterable[Any]:
-        if columns is not None:
-            _core._check_names(frame.collect_schema().names(), list(columns))
         some = frame
         if columns is not None:
+            _core._check_names(frame.collect_schema().names(), list(columns))
             # A name alone may be a pattern to polars, such as "^x$".
             by_name = import_module("polars").selectors.by_name
             some = frame.select(by_name(*dict.fromkeys(columns)))

@@ -50,7 +50,7 @@ class Ahead(Iterator[Any]):
         self._stopped: list[None] = []
         self._stop_source = stop
         # The thread borrows them for each batch: they may refer to what holds these batches.
-        self._results = _Results(with_setting(work), batches)
+        self._results = _Results(work, batches)
         self._make = partial(_next, weakref.ref(self._results))
         #: What the thread made last and could not hand over.
         self._left: list[_Item] = []
@@ -58,7 +58,7 @@ class Ahead(Iterator[Any]):
         self._process = os.getpid()
         # No daemon: the interpreter waits for it, and it looks whether the interpreter is ending.
         self._thread = threading.Thread(
-            target=_make_all, args=arguments, name="arrow_dlpack.Loader"
+            target=with_setting(_make_all), args=arguments, name="arrow_dlpack.Loader"
         )
         self._thread.start()
 

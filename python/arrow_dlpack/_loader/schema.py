@@ -1,8 +1,7 @@
 """One schema for all parts of a source: what a column is where parts differ, and parts cast to it.
 
-A part is a file, a table of a list, or a source of a `Mix`. Values in another encoding are of one
-type; numbers widen where no value changes; everything else is an error that names part and column,
-unless the wish of the column settles what it becomes.
+A part is a file, a table of a list, or a source of a `Mix`. Columns for which `merging` has no one
+type are an error that names part and column, unless the wish of the column settles what it becomes.
 """
 
 from collections import Counter
