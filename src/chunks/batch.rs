@@ -3,8 +3,8 @@
 use std::{borrow::Cow, slice, sync::Arc};
 
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array, cast::AsArray,
-    make_array, new_null_array,
+    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray, UInt64Array,
+    cast::AsArray, make_array, new_null_array,
 };
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
@@ -21,16 +21,21 @@ pub(crate) fn batch(array: &ArrayRef, schema: &Schema) -> Result<RecordBatch, Er
         false => Arc::new(Field::clone(field).with_nullable(true)),
     };
     let fields: Fields = schema.fields().iter().map(nullable).collect();
-    let columns = array.columns().iter().map(|column| match array.nulls() {
-        Some(nulls) if nulls.null_count() > 0 => with_nulls(column, nulls),
-        _ => Ok(Arc::clone(column)),
-    });
-    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let columns = fields_of(array)?;
     checked(|| {
         let options = RecordBatchOptions::new().with_row_count(Some(array.len()));
         let schema = Schema::new_with_metadata(fields, schema.metadata().clone());
         RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)
     })
+}
+
+/// The fields of structs, null where a struct is.
+pub(crate) fn fields_of(array: &StructArray) -> Result<Vec<ArrayRef>, Error> {
+    let columns = array.columns().iter().map(|column| match array.nulls() {
+        Some(nulls) if nulls.null_count() > 0 => with_nulls(column, nulls),
+        _ => Ok(Arc::clone(column)),
+    });
+    columns.collect()
 }
 
 /// The chunks of a column.

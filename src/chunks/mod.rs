@@ -17,7 +17,7 @@ mod row_ranges;
 mod runs;
 mod snapshot;
 
-pub(crate) use batch::{as_one, batch, column, concat_batches};
+pub(crate) use batch::{as_one, batch, column, concat_batches, fields_of};
 pub(crate) use checked::{checked, logical_nulls};
 pub(crate) use concat::concat;
 pub(crate) use dictionary::{Coded, Dictionary, Meaning, are_same, recoded};

@@ -380,8 +380,7 @@ fn way_to_join(items: &[Bound<'_, PyAny>], are_tables: bool) -> PyResult<&'stati
     }
     let all_of = |library: &str| of.iter().all(|(own, _)| own == library);
     let all_are = |class: &str| all_of("pyarrow") && of.iter().all(|(_, own)| own == class);
-    let are_images = items.iter().map(has_array_interface).collect::<PyResult<Vec<_>>>()?;
-    Ok(if are_images.iter().all(|&is_image| is_image) {
+    Ok(if items.iter().all(|item| has_array_interface(item).unwrap_or(false)) {
         "numpy.stack([numpy.asarray(item) for item in x]) has the pixels of images of one size"
     } else if all_are("RecordBatch") {
         "several are one after pyarrow.Table.from_batches(x)"
@@ -588,8 +587,7 @@ fn of_columns(object: &Bound<'_, PyAny>) -> Found {
         let text = if has_names { name.repr() } else { name.str()?.repr() };
         text.map(|text| text.to_string())
     };
-    let has_tensors =
-        dict.values().iter().any(|value| value.hasattr("__dlpack__").unwrap_or(false));
+    let has_tensors = has_tensors(dict);
     let mut arrays = Vec::new();
     for (name, value) in dict.iter() {
         let is_flat = value.getattr_opt("ndim")?.is_none_or(|ndim| ndim.eq(1).unwrap_or(true));
@@ -642,6 +640,11 @@ fn of_columns(object: &Bound<'_, PyAny>) -> Found {
     let made = made.join(", ");
     Ok((!made.is_empty())
         .then(|| format!("pyarrow.table({{**{whole}, {made}}}) makes a table of it").into()))
+}
+
+/// Whether some of its values are tensors.
+pub(super) fn has_tensors(dict: &Bound<'_, PyDict>) -> bool {
+    dict.values().iter().any(|value| value.hasattr("__dlpack__").unwrap_or(false))
 }
 
 /// Whether it is a list, and no tensors are in it.
@@ -991,7 +994,7 @@ fn of_items(object: &Bound<'_, PyAny>) -> Found {
          columns are record_batch(dict(...))"
             .into()
     } else if let Ok(row) = first.cast::<PyDict>() {
-        match row.values().iter().any(|value| value.hasattr("__dlpack__").unwrap_or(false)) {
+        match has_tensors(row) {
             true => OF_SAMPLES.into(),
             false => "pyarrow.Table.from_pylist(x) makes a table of it".into(),
         }

@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple, PyType};
 use pyo3::{intern, prelude::*};
 
-use super::advice::{Expected, OF_SAMPLES, is_a_table, listed, of_dtype};
+use super::advice::{Expected, OF_SAMPLES, has_tensors, is_a_table, listed, of_dtype};
 use super::args::{AskedType, NamesArg, SideArg, TypeArg, pointless};
 use super::array::PyArray;
 use super::arrow::casts;
@@ -234,11 +234,7 @@ fn to_name(data: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
         return Ok(Some("dict(x) has them by their names"));
     }
     if first.is_instance_of::<PyDict>() {
-        let is_batch = first
-            .cast::<PyDict>()?
-            .values()
-            .iter()
-            .any(|value| value.hasattr("__dlpack__").unwrap_or(false));
+        let is_batch = has_tensors(first.cast::<PyDict>()?);
         let is_pair = data.len()? == 2 && !data.get_item(1)?.is_instance_of::<PyDict>();
         return Ok(Some(match is_batch {
             true if !is_pair => OF_SAMPLES,

@@ -609,8 +609,7 @@ fn of_types(hint: Hint) -> String {
 fn of_lists(words: &str, data_type: &DataType) -> String {
     let words = words.replace("pyarrow.int64()", &format!("pyarrow.{}()", items_of(data_type)));
     let is_view = |of: &DataType| matches!(of, DataType::ListView(_) | DataType::LargeListView(_));
-    let mut levels = iter::successors(Some(data_type), |of| Some(item_of(of)?.data_type()));
-    if !levels.any(is_view) {
+    if !levels(data_type).any(is_view) {
         return words;
     }
     let anew = "pyarrow.array(x.to_pylist(), ";
@@ -620,12 +619,14 @@ fn of_lists(words: &str, data_type: &DataType) -> String {
     )
 }
 
+/// The type, and those of the items in it, from list to list.
+fn levels(data_type: &DataType) -> impl Iterator<Item = &DataType> {
+    iter::successors(Some(data_type), |of| Some(item_of(of)?.data_type()))
+}
+
 /// What pyarrow calls the type of the numbers in lists of lists; int64 of what are none.
 fn items_of(data_type: &DataType) -> String {
-    let mut items = data_type;
-    while let Some(item) = item_of(items) {
-        items = item.data_type();
-    }
+    let items = levels(data_type).last().unwrap_or(data_type);
     match DLDataType::from_arrow(items) {
         _ if items == &DataType::Boolean => "bool_".to_owned(),
         Some(dtype) => dtype.to_string(),

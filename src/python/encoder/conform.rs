@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use super::axes::{Axes, flat, nested};
 use crate::Error;
 use crate::arrow_types::item_of;
-use crate::chunks::{checked, everything, footprint, reserve};
+use crate::chunks::{check_taken, checked, everything, fields_of, footprint, reserve};
 use crate::extension::Extension;
 use crate::ffi::DLDataType;
 use crate::python::arrow::casts::{self, bytes_of_cast, cast, there_and_back};
@@ -125,13 +125,15 @@ fn conformed_cells(array: &ArrayRef, own: &Field, trained: &Field, cell: &str) -
         | (DataType::FixedSizeBinary(_), DataType::BinaryView) => binaries(array, to, cell),
         _ if is_one_kind(from, to) => leaf(array, to, cell),
         (DataType::Struct(fields), DataType::Struct(wanted)) => {
-            let rows = seen(array)?;
+            let rows = everything(array)?;
             let rows = rows.as_struct();
+            // What null rows hide may be any values.
+            let shown = fields_of(rows)?;
             let columns = wanted.iter().map(|field| {
                 let Some(at) = fields.iter().position(|own| own.name() == field.name()) else {
                     return Err(Mismatch::Missing(format!("it has no field {:?}", field.name())));
                 };
-                let made = conformed_cells(rows.column(at), &fields[at], field, cell);
+                let made = conformed_cells(&shown[at], &fields[at], field, cell);
                 made.map_err(|mismatch| within(mismatch, &format!("field {:?}: ", field.name())))
             });
             let columns = columns.collect::<Result<Vec<_>, _>>()?;
@@ -201,21 +203,16 @@ fn decoded(array: &ArrayRef, values: &DataType) -> Conformed {
     Ok(cast(&array, values)?)
 }
 
-/// The array without what is outside of it, and without what null rows of lists and structs hide: any values.
+/// Lists without what is outside of them, and without the items of null rows, which may be any values.
 fn seen(array: &ArrayRef) -> Result<ArrayRef, Error> {
     let array = everything(array)?;
-    let is_empty = match array.data_type() {
-        DataType::FixedSizeList(_, size) => *size == 0,
-        DataType::Struct(fields) => fields.is_empty(),
-        _ => false,
-    };
     // arrow-select returns rows without values as no rows.
-    if array.null_count() == 0 || is_empty {
+    if array.null_count() == 0 || matches!(array.data_type(), DataType::FixedSizeList(_, 0)) {
         return Ok(array);
     }
     let rows = (0u64..).zip(0..array.len());
     let shown: UInt64Array = rows.map(|(at, row)| array.is_valid(row).then_some(at)).collect();
-    reserve(footprint::of_rows(&array))?;
+    check_taken(&array)?;
     checked(|| take(&array, &shown, None))
 }
 
