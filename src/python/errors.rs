@@ -228,12 +228,10 @@ impl Asked<'_> {
     /// The hint of an error in Python's words.
     fn advice(self, error: &Error, column: Option<&str>) -> Option<String> {
         let hint = error.hint()?;
-        let words = match error {
-            Error::UnsupportedType { data_type, .. } if item_of(data_type).is_some() => {
-                of_lists(&self.words(hint, column), data_type)
-            }
-            _ => self.words(hint, column),
-        };
+        let mut words = self.words(hint, column);
+        if matches!(hint, Hint::Lists | Hint::FlattenLists) && is_of_list_views(error) {
+            words += OF_LIST_VIEWS;
+        }
         let are_lists = match error {
             Error::Nulls { data_type, .. } => item_of(data_type).is_some(),
             _ => matches!(error, Error::NullsInRows { .. }),
@@ -604,19 +602,14 @@ fn of_types(hint: Hint) -> String {
     words.to_owned()
 }
 
-/// A way out with a cast of lists, for lists of this type: it names integers, and pyarrow casts no views to lists of one
-/// length.
-fn of_lists(words: &str, data_type: &DataType) -> String {
-    let words = words.replace("pyarrow.int64()", &format!("pyarrow.{}()", items_of(data_type)));
-    let is_view = |of: &DataType| matches!(of, DataType::ListView(_) | DataType::LargeListView(_));
-    if !levels(data_type).any(is_view) {
-        return words;
-    }
-    let anew = "pyarrow.array(x.to_pylist(), ";
-    words.replace("x.cast(", anew).replace(
-        "cast it to a fixed-size list",
-        &format!("make a fixed-size list, by {anew}pyarrow.list_(type, length)),"),
-    )
+/// The end of a hint that names a cast of lists.
+const OF_LIST_VIEWS: &str =
+    " (pyarrow casts no list views: pyarrow.array(x.to_pylist(), type) makes lists of that type)";
+
+/// Whether an error is of lists that are list views, at some level.
+fn is_of_list_views(error: &Error) -> bool {
+    let Error::UnsupportedType { data_type, .. } = error else { return false };
+    levels(data_type).any(|of| matches!(of, DataType::ListView(_) | DataType::LargeListView(_)))
 }
 
 /// The type, and those of the items in it, from list to list.
@@ -656,8 +649,8 @@ fn flattening(hint: Hint) -> String {
         Hint::FlattenStructs => ("the rows' items are structs: ", ", for a table of them"),
         Hint::FlattenLists => (
             "the rows' items are lists themselves: ",
-            ", or cast lists of one length to their type, as x.cast(pyarrow.list_(pyarrow.list_(pyarrow.int64(), 2), 3)) \
-             does for rows of shape (3, 2)",
+            ", or cast lists of one length to their type, as x.cast(pyarrow.list_(pyarrow.list_(type, 2), 3)) does for \
+             rows of shape (3, 2), with the type of their numbers",
         ),
         Hint::FlattenTexts => {
             ("as items of lists such values have none: ", ", and use ragged of that")
