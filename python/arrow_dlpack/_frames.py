@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from numbers import Integral
 from typing import Any
 
@@ -272,8 +273,13 @@ def _conversion_of(column: Any, error: Exception) -> str:
         return '.str.encode("utf-8", "replace").str.decode("utf-8") has "?" in its place, and '
     dtype = column.dtype
     if any(getattr(value, "ndim", 0) > 1 for value in column):
-        return ".map(numpy.ravel) has the items of each of its arrays as a list, and "
+        of_torch = "lambda cell: cell.detach().to_dense().flatten().tolist()"
+        is_of_torch = any(hasattr(value, "detach") for value in column)
+        made = f'.map({of_torch if is_of_torch else "numpy.ravel"}, na_action="ignore")'
+        return f"{made} has the items of each of its arrays as a list, and "
     cells = column.dropna() if str(dtype) == "object" else ()
+    if any(" at 0x" in str(cell) for cell in islice(cells, 100)):
+        return ""  # such texts are no values
     if len(cells) and all(hasattr(cell, "tolist") for cell in cells):
         return _conversion_of_cells(cells, "under its mask" in str(error))
     # pyarrow takes numbers in the machine's byte order only.
@@ -293,10 +299,20 @@ def _conversion_of_cells(cells: Any, is_masked: bool) -> str:
         return f'.map(lambda cell: cell.tolist(), na_action="ignore") has {told}, and '
     # Python has no nanoseconds, and NumPy wraps what is out of range.
     units = {numpy.datetime_data(dtype)[0] for dtype in times}
-    if len(times) < len(cells) or units & {"ns", "ps", "fs", "as"}:
+    kind = f"{times[0].kind}8[us]"
+    if (
+        len(times) < len(cells)
+        or units & {"ns", "ps", "fs", "as"}
+        or any(numpy.any(_wraps(cell, kind) & ~numpy.isnat(cell)) for cell in cells)
+    ):
         return _CONVERTED["object"]
-    made = f'cell.astype("{times[0].kind}8[us]")'
+    made = f'cell.astype("{kind}")'
     return f'.map(lambda cell: {made}, na_action="ignore") has them in us, and '
+
+
+def _wraps(times: Any, kind: str) -> Any:
+    """Which times of NumPy's are others in this unit."""
+    return times.astype(kind).astype(times.dtype) != times
 
 
 def _way_of(name: Any, made: str) -> str:

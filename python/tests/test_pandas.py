@@ -941,6 +941,65 @@ def test_a_class_that_raises_when_it_is_looked_at_is_in_no_other_column():
 @pytest.mark.parametrize(
     "values",
     [
+        ["a", b"a"],
+        [b"a", "a"],
+        ["a", bytearray(b"a")],
+        ["a", memoryview(b"a")],
+        [np.bytes_(b"a"), "a"],
+        [["a"], [b"a"]],
+        [{"k": "a"}, {"k": b"a"}],
+        [np.array(["a"]), ["b", b"c"]],
+        [np.array(["a"]), np.array([b"a"])],
+        [{"a": 1}, {b"a": 2}],
+    ],
+)
+def test_texts_beside_bytes_are_refused(values):
+    """pyarrow makes one value of both, and one field of both keys."""
+    frame = pd.DataFrame({"x": pd.Series([None, *values], dtype=object)})
+    for convert in (
+        lambda: list(Loader(frame, columns={"x": AsArrow()})),
+        lambda: list(Loader(frame, columns={"x": Categories.scan(nulls=-1)})),
+        lambda: Array(frame["x"]),
+    ):
+        with pytest.raises(TypeError, match="pyarrow (would make another|takes the text)"):
+            convert()
+
+
+def test_an_offset_of_a_fraction_of_a_second_is_refused():
+    zone = datetime.timezone(datetime.timedelta(hours=1, microseconds=5))
+    times = pd.Series([datetime.datetime(2020, 1, 1, tzinfo=zone)] * 2, dtype=object)
+    with pytest.raises(TypeError, match="zone at a fraction of a second"):
+        Array(times)
+    utc = times.map(lambda x: x.astimezone(datetime.UTC))
+    assert to_tensor(utc, physical=True)[0].item() == 1577833199999995
+
+
+def test_ways_out_of_cells_are_followed():
+    torch = pytest.importorskip("torch")
+    weights = torch.ones((2, 2), dtype=torch.bfloat16, requires_grad=True)
+    for cell in np.ones((2, 2)), weights, torch.ones((2, 2)).to_sparse():
+        x = pd.DataFrame({"x": pd.Series([cell, None], dtype=object)})
+        with pytest.raises(pa.ArrowInvalid, match="1-dimensional|Could not convert") as refused:
+            Array(x["x"])
+        (note,) = refused.value.__notes__
+        made, _, _ = note.partition(" has the items")
+        x["x"] = eval(made, {"x": x["x"], "numpy": np})
+        (batch,) = Loader(x, columns={"x": Pad(0, nulls="nan")}, batch_size=2)
+        assert batch["x"].values.tolist() == [[1] * 4, [0] * 4]
+        assert batch["x"].lengths.tolist() == [4, 0]
+    addresses = pd.DataFrame({"x": [object()], "y": [1.0]})
+    with pytest.raises(pa.ArrowInvalid, match="Could not convert") as refused:
+        to_tensor(addresses)
+    assert refused.value.__notes__ == ["x.drop(columns=['x']) leaves it out"]
+    far = [np.datetime64("2020-01-01", "D"), np.datetime64("300000-01-01", "D")]
+    with pytest.raises(TypeError) as refused:
+        to_tensor(pd.Series(far, dtype=object), physical=True)
+    assert "M8[us]" not in refused.value.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
         [1, 2.5, np.float32(0.5), np.int8(3)],
         [decimal.Decimal("1.25"), 3, decimal.Decimal("NaN")],
         [np.float16(1.5), 0.5],

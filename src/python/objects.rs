@@ -7,7 +7,9 @@ use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::ffi::PyObject;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple, PyType};
+use pyo3::types::{
+    PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple, PyType,
+};
 
 use super::describe::type_name;
 use crate::arrow_types::MAX_DEPTH;
@@ -54,6 +56,12 @@ impl<'py> Level<'py> {
         if let Ok(dict) = items.cast::<PyDict>() {
             // Not its iterator, which fails where Python code changes the dict meanwhile.
             for (key, item) in dict.keys().iter().zip(dict.values()) {
+                if key.is_instance_of::<PyBytes>() {
+                    return Err(PyTypeError::new_err(format!(
+                        "the key {} is bytes, and pyarrow takes the text of it for the same field: make texts of the keys",
+                        key.repr()?
+                    )));
+                }
                 let field = self.columns.within(column, key.hash().ok())?;
                 self.add(field, &item)?;
             }
@@ -69,8 +77,11 @@ impl<'py> Level<'py> {
     }
 
     fn add(&mut self, column: usize, one: &Bound<'py, PyAny>) -> PyResult<()> {
-        if one.is_none() || one.is_exact_instance_of::<PyString>() {
+        if one.is_none() {
             return Ok(());
+        }
+        if one.is_exact_instance_of::<PyString>() {
+            return self.columns.add(column, Kind::Text, one);
         }
         if one.is_exact_instance_of::<PyInt>() {
             return self.columns.add(column, Kind::Integer, one);
@@ -167,7 +178,8 @@ impl<'py> Items<'py> {
             'b' | 'B' | 'h' | 'H' | 'i' | 'I' | 'l' | 'L' | 'q' | 'Q' if is_list => Kind::Integer,
             'f' | 'd' if is_list => Kind::Float,
             'e' | 'g' if is_list => Kind::OtherFloat,
-            'U' | 'S' | 'T' if is_list => Kind::Texts,
+            'U' | 'T' if is_list => Kind::TextsOfArray,
+            'S' if is_list => Kind::BytesOfArray,
             _ => Kind::Other,
         }))
     }
@@ -221,11 +233,11 @@ impl Class {
                 ("datetime", "datetime") => Self::Datetime,
                 ("pandas", "Timestamp") => Self::Timestamp,
                 ("pandas", "Timedelta") => Self::Timedelta,
+                ("builtins", "str") => Self::Value(Kind::Text),
+                ("builtins", "bytes" | "bytearray" | "memoryview") => Self::Value(Kind::Bytes),
                 ("pandas", "NaTType" | "NAType")
                 | ("pyarrow", _)
-                | ("builtins", "str" | "bytes" | "bytearray" | "list" | "tuple" | "dict") => {
-                    Self::Other
-                }
+                | ("builtins", "list" | "tuple" | "dict") => Self::Other,
                 ("builtins", "object") if has("__int__") || has("__index__") => {
                     Self::Value(Kind::Convertible)
                 }
@@ -274,7 +286,16 @@ impl Class {
             Self::NumpyDatetime => Unit::of(one).map(|_| Some(Kind::Datetime))?,
             Self::Unsigned if one.extract::<i64>().is_err() => Some(Kind::LargeUnsigned),
             Self::Unsigned => Some(Kind::Integer),
-            Self::Datetime | Self::Timestamp if has_zone()? => Some(Kind::Zoned),
+            Self::Datetime | Self::Timestamp if has_zone()? => {
+                let offset = one.call_method0(intern!(py, "utcoffset"))?;
+                if !offset.is_none() && offset.getattr(intern!(py, "microseconds"))?.is_truthy()? {
+                    return lost(
+                        "a zone at a fraction of a second",
+                        "x.astimezone(datetime.UTC) has none",
+                    );
+                }
+                Some(Kind::Zoned)
+            }
             Self::Datetime | Self::Timestamp => Some(Kind::Datetime),
         })
     }
@@ -297,8 +318,11 @@ enum Kind {
     Zoned,
     Duration(Unit),
     DurationsOfArray(Unit),
-    /// Texts or bytes of an array of NumPy's.
-    Texts,
+    /// Of bytes beside texts pyarrow makes bytes of both, or texts.
+    Text,
+    Bytes,
+    TextsOfArray,
+    BytesOfArray,
     Time,
     /// Of another class, from which it takes an integer.
     Convertible,
@@ -331,7 +355,7 @@ impl Unit {
         let unit = name.split(['[', ']']).nth(1).unwrap_or_default();
         // Of no unit are nulls alone.
         if !matches!(unit, "" | "s" | "ms" | "us" | "ns" | "D") {
-            let kind = if name.contains('M') { "M8" } else { "m8" };
+            let kind = if name.contains("M8") { "M8" } else { "m8" };
             let way_out = match unit.trim_start_matches(|digit: char| digit.is_ascii_digit()) {
                 "M" | "Y" if kind == "m8" => "no number of seconds is that long".to_owned(),
                 plain @ ("ms" | "us" | "ns") => in_unit(kind, plain),
@@ -366,6 +390,10 @@ impl Kind {
             (Self::Duration(_), Self::Duration(_)) => true,
             (Self::DurationsOfArray(unit), Self::Duration(other))
             | (Self::Duration(other), Self::DurationsOfArray(unit)) => unit == other,
+            (Self::Text | Self::TextsOfArray, Self::Bytes | Self::BytesOfArray)
+            | (Self::Bytes | Self::BytesOfArray, Self::Text | Self::TextsOfArray) => false,
+            // Beside others pyarrow refuses them itself.
+            (Self::Text | Self::Bytes, _) | (_, Self::Text | Self::Bytes) => true,
             _ => self == other || (self.is_number() && other.is_number()),
         }
     }
