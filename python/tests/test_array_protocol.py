@@ -2,6 +2,7 @@
 
 import ctypes
 import datetime
+import decimal
 
 import jax.numpy as jnp
 import ml_dtypes
@@ -202,6 +203,35 @@ def test_what_an_extension_type_means_is_none_of_a_cast():
     flags = pa.array([True, None, False]).cast(pa.int8())
     flags = pa.ExtensionArray.from_storage(pa.bool8(), flags)
     assert pa.array(Array(flags), type=pa.bool_()).to_pylist() == [True, None, False]
+
+
+def test_floats_have_no_more_digits_as_decimals_than_they_are_exact_to():
+    """arrow's cast multiplies, and 0.1 becomes 0.1000000000000000117440512."""
+    for kind in pa.decimal128(38, 25), pa.decimal256(76, 25), pa.decimal64(18, 17):
+        with pytest.raises(ValueError, match="no more exact digits than 15"):
+            pa.array(Array(pa.array([0.1])), type=kind)
+    for kind in pa.decimal128(38, 2), pa.decimal256(76, 15), pa.decimal32(9, 3):
+        assert pa.array(Array(pa.array([0.1, None])), type=kind).to_pylist() == [
+            decimal.Decimal("0.1"),
+            None,
+        ]
+
+
+@pytest.mark.parametrize(
+    ("array", "kind"),
+    [
+        (pa.array([70000]), pa.float16()),
+        (pa.array([decimal.Decimal(10) ** 40], pa.decimal256(50, 5)), pa.float32()),
+        (pa.array([decimal.Decimal(100)], pa.decimal128(10, -2)), pa.string()),
+        (pa.array([10**15], pa.timestamp("ms")), pa.string()),
+    ],
+    ids=str,
+)
+def test_values_that_do_not_come_back_name_a_way(array, kind):
+    told = "not all values come back the same: take it as it is, and cast it in pyarrow"
+    with pytest.raises(ValueError, match=told):
+        pa.array(Array(array), type=kind)
+    assert pa.array(Array(array)).equals(array)
 
 
 def test_dates_are_no_instants_of_a_zone_and_instants_no_whole_days():

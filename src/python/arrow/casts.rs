@@ -1,5 +1,6 @@
 //! Casts in which no value changes.
 
+use arrow_array::types::{Decimal64Type, Decimal128Type, Decimal256Type};
 use arrow_array::{Array, ArrayRef, cast::AsArray, new_null_array};
 use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
 use arrow_schema::DataType;
@@ -21,13 +22,44 @@ pub(in crate::python) fn there_and_back(
     reserve(bytes_of_cast(array, wanted))?;
     let there = cast(array, wanted)?;
     ranges::check(&there)?;
-    if &cast(&there, stored)? == array { Ok(there) } else { no("values would change") }
+    if stored.is_floating() && has_rounded_digits(&there) {
+        return no(
+            "a float has no more exact digits than 15: take it as it is, and cast it in pyarrow",
+        );
+    }
+    match cast(&there, stored) {
+        Err(error @ Error::OutOfMemory { .. }) => Err(error),
+        Ok(back) if &back == array => Ok(there),
+        _ => no("not all values come back the same: take it as it is, and cast it in pyarrow"),
+    }
 }
 
 /// Its callers ask for memory before: arrow's kernels abort the process where there is none.
 pub(in crate::python) fn cast(array: &dyn Array, wanted: &DataType) -> Result<ArrayRef, Error> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
     checked(|| cast_with_options(array, wanted, &options))
+}
+
+/// Whether decimals that arrow's cast made of floats have digits that come of its multiplication alone, which rounds.
+fn has_rounded_digits(decimals: &dyn Array) -> bool {
+    let is_rounded = |digits: u128| digits >= 1 << f64::MANTISSA_DIGITS;
+    match decimals.data_type() {
+        DataType::Decimal64(..) => {
+            let mut known = decimals.as_primitive::<Decimal64Type>().iter().flatten();
+            known.any(|digits| is_rounded(digits.unsigned_abs().into()))
+        }
+        DataType::Decimal128(..) => {
+            let mut known = decimals.as_primitive::<Decimal128Type>().iter().flatten();
+            known.any(|digits| is_rounded(digits.unsigned_abs()))
+        }
+        DataType::Decimal256(..) => {
+            let mut known = decimals.as_primitive::<Decimal256Type>().iter().flatten();
+            known.any(|digits| {
+                digits.to_i128().is_none_or(|digits| is_rounded(digits.unsigned_abs()))
+            })
+        }
+        _ => false,
+    }
 }
 
 /// A column of nulls.

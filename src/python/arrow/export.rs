@@ -124,7 +124,7 @@ fn handed_out(array: &ArrayRef, wanted: &DataType, in_table: bool) -> Checked<Ar
         _ if stored == wanted => Ok(Arc::clone(array)),
         (DataType::Struct(own), DataType::Struct(fields)) => {
             if !have_same_names(own, fields) {
-                return Err(refuse("its fields have other names".to_owned()));
+                return Err(refuse("its fields have other names, or another order".to_owned()));
             }
             let rows = array.as_struct();
             let columns = rows.columns().iter().zip(fields).map(|(column, field)| {
