@@ -1493,6 +1493,18 @@ def test_csv_that_does_not_parse_names_what_reads_it(tmp_path):
         assert next(iter(Loader(table)))["x"].tolist() == [1.5]
 
 
+def test_csv_with_two_columns_of_one_name_names_what_reads_it(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,x,x\n1,2,3\n")
+    with pytest.raises(pa.ArrowInvalid, match="multiple columns named x") as raised:
+        list(Loader(path, columns=["id"]))
+    (note,) = raised.value.__notes__
+    assert f"pyarrow.csv.read_csv({str(path)!r}) makes a table" in note
+    for source in pa.csv.read_csv(path), pandas.read_csv(path):
+        (batch,) = Loader(source, columns=["id"])
+        assert batch["id"].tolist() == [1]
+
+
 @pytest.mark.parametrize("row", ["3", "3,4,5"])
 @pytest.mark.parametrize("rows", [1, 200000], ids=["first block", "later"])
 def test_rows_of_csv_of_another_width_are_left_out_by_what_is_named(row, rows, tmp_path):
@@ -1797,6 +1809,7 @@ def test_texts_in_the_first_block_of_a_csv_file_tell_how_they_are_numbers(words,
             with pytest.raises(TypeError, match='a.csv: column "age" has texts in its') as refused:
                 list(Loader(source, **options))
             assert way in str(refused.value)
+            assert 'pandas.read_csv(path, thousands=",")' in str(refused.value)
     convert = {"null_values": ["?", "", "NA"]} if "?" in words else {"decimal_point": ","}
     form = ds.CsvFileFormat(convert_options=pa.csv.ConvertOptions(**convert))
     wish = Cast("float32", nulls="nan")

@@ -610,6 +610,22 @@ def test_nulls_alone_in_structs_stay_where_another_field_widens(tmp_path, kind, 
     assert sorted(n for batch in some for n in batch["m.n"].tolist()) == [1, 2, 3]
 
 
+@pytest.mark.parametrize("physical", [False, True])
+@pytest.mark.parametrize(
+    "wish", [{"columns": {"x": Cast("float32")}}, {"dtype": "float32"}], ids=str
+)
+def test_dictionaries_of_numbers_of_two_types_are_no_numbers(wish, physical):
+    """Those of one type are not, and with physical=True all are codes."""
+    values = pa.array([10, 20]), pa.array([10.5, 20.5], pa.float32())
+    parts = [pa.table({"x": own.dictionary_encode()}) for own in values]
+    with pytest.raises(TypeError, match=r"part 1: .*\(x\)\.cast\(schema\) casts one") as raised:
+        list(Loader(parts, physical=physical, **wish))
+    assert "float64" not in str(raised.value)
+    plain = [parts[0], pa.table({"x": values[1]})]
+    (batch,) = Loader(plain, physical=physical, batch_size=9, **wish)
+    assert batch["x"].tolist() == [10, 20, 10.5, 20.5]
+
+
 def test_words_that_a_dictionary_lacks_are_told_with_their_column():
     """pyarrow makes index 0 of no words of what is null."""
     kinds = pa.dictionary(pa.int32(), pa.string()), pa.large_string()

@@ -1016,6 +1016,41 @@ def test_a_value_of_a_streamed_file_that_its_features_lack_is_told(form, shuffle
     assert batch["x"].tolist() == [1, 2.5]
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [['{"x": 1, "s": null}', '{"x": 2, "s": "a"}'], ['{"x": 1}', '{"x": 2, "s": "a"}']],
+    ids=["null", "none"],
+)
+@pytest.mark.parametrize("columns", [None, ["x"]])
+def test_a_column_that_the_first_streamed_file_lacks_is_told(columns, lines, tmp_path):
+    for name, line in zip("ab", lines, strict=True):
+        (tmp_path / f"{name}.json").write_text(line + "\n")
+    files = [str(tmp_path / f"{name}.json") for name in "ab"]
+    where = {"data_files": files, "split": "train", "streaming": True, "cache_dir": str(tmp_path)}
+    told = r"streamed dataset differ in types, (.|\n)*; load_dataset\(features=\.\.\.\) gives"
+    for dataset in (
+        datasets.load_dataset("json", **where),
+        datasets.load_dataset("json", **where).map(lambda row: row),
+    ):
+        with pytest.raises(ValueError, match=told):
+            list(Loader(dataset, batch_size=2, columns=columns))
+    kinds = {"x": datasets.Value("int64"), "s": datasets.Value("string")}
+    given = datasets.load_dataset("json", features=datasets.Features(kinds), **where)
+    (batch,) = Loader(given, batch_size=2, columns={"x": None, "s": AsArrow()})
+    assert pa.array(batch["s"]).to_pylist() == [None, "a"]
+
+
+def test_rows_of_a_stream_that_lack_a_column_name_a_way():
+    rows = datasets.IterableDataset.from_generator(lambda: iter([{"x": 1}, {"y": 4}]))
+    with pytest.raises(KeyError) as raised:
+        list(Loader(rows, batch_size=2, columns=["x"]))
+    assert raised.value.__notes__ == [
+        "dataset.map(function) makes rows that all have the same columns"
+    ]
+    (batch,) = Loader(rows.map(lambda row: {"x": row.get("x", 0)}), batch_size=2, columns=["x"])
+    assert batch["x"].tolist() == [1, 0]
+
+
 class RestartingBatches:
     """An iterator that begins anew where it is asked for one, as tutorials have it."""
 

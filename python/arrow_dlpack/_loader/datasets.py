@@ -637,18 +637,28 @@ def _read_footer(fragment: Any) -> None:
                 f"{fragment.path}: its one line has no end, and pyarrow takes no names from such a "
                 "line: end it, or leave the file out"
             ) from error
-        if "CSV parse error" in str(error):
-            error.add_note(
-                f"pyarrow.csv.read_csv({fragment.path!r}, read_options=..., parse_options=..., "
-                "convert_options=...) makes a table of it: ReadOptions has encoding=, ParseOptions "
-                f"delimiter=, ConvertOptions decimal_point={_way_of_width(str(error))}"
-            )
+        _note_of_csv(error, fragment.path)
         if is_told(fragment.path):
             raise
         raise ValueError(unread(fragment.path)) from error
     except Exception as error:
         _noted(fragment, error)
         raise
+
+
+def _note_of_csv(error: Exception, path: str) -> None:
+    """Adds what reads a file of CSV that pyarrow does not read as it is."""
+    if "CSV parse error" in str(error):
+        error.add_note(
+            f"pyarrow.csv.read_csv({path!r}, read_options=..., parse_options=..., "
+            "convert_options=...) makes a table of it: ReadOptions has encoding=, ParseOptions "
+            f"delimiter=, ConvertOptions decimal_point={_way_of_width(str(error))}"
+        )
+    if "multiple columns named" in str(error):
+        error.add_note(
+            f"pyarrow.csv.read_csv({path!r}) makes a table of it, whose other columns columns= "
+            "names, and pandas.read_csv a frame with other names"
+        )
 
 
 def _check_no_gzip(fragment: Any, error: Exception) -> None:

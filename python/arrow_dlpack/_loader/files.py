@@ -372,7 +372,8 @@ def _check_csv(path: str, schema: Any, keys: Collection[str], query: Query) -> N
                 f'{path}: column "{field.name}" has texts in its first block, and so no numbers: '
                 "pyarrow.dataset.dataset(paths, format=pyarrow.dataset.CsvFileFormat("
                 'convert_options=pyarrow.csv.ConvertOptions(null_values=["?", "", "NA"]))) takes '
-                'some of them for nulls, decimal_point="," there reads such numbers, '
+                'some of them for nulls, decimal_point="," there reads numbers such as 1,5, '
+                'pandas.read_csv(path, thousands=",") such as 1,234, '
                 'timestamp_parsers=["%d/%m/%Y"] there such dates, as timestamps, and '
                 f"Categories([...]) makes codes of texts{arrow}"
             )

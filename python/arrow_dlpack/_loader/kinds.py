@@ -343,7 +343,7 @@ def _of_hugging_face(dataset: Any) -> Source:
         some = some.with_format("arrow")
         if hasattr(some, "set_epoch"):  # what is made of a stream begins with its first epoch
             some.set_epoch(dataset.epoch)
-        return _batches_of_hugging_face(some)
+        return _batches_of_hugging_face(some, columns or ())
 
     rows = getattr(dataset, "num_rows", None)
 
@@ -370,51 +370,65 @@ def _of_hugging_face(dataset: Any) -> Source:
     )
 
 
-def _batches_of_hugging_face(dataset: Any) -> Iterator[Any]:
+def _batches_of_hugging_face(dataset: Any, columns: Sequence[str]) -> Iterator[Any]:
     """Those of its rows, and one without rows where there are none.
 
     dataset: has Arrow's format.
+    columns: those that are selected, none where all are.
     """
     has_rows = getattr(dataset, "num_rows", None) != 0
     batch = None
     # Of a stream, what makes its rows; without Arrow data they are Python's objects.
     makes = getattr(dataset, "_ex_iterable", None)
     is_of_objects = makes is not None and getattr(makes, "iter_arrow", True) is None
-    found = _tables_of_objects if is_of_objects else _tables_of_arrow
-    for batch in found(dataset) if has_rows else ():
-        yield batch
+    found = _tables_of_objects(dataset) if is_of_objects else dataset.iter(batch_size=_ROWS)
+    # At the end of the process nothing is imported any more.
+    invalid = import_module("pyarrow").ArrowInvalid
+    try:
+        for batch in found if has_rows else ():
+            yield batch
+    except (invalid, TypeError, ValueError, KeyError) as error:
+        told = _of_files(error, invalid)
+        if told is None:
+            if error.args[:1] in [(name,) for name in columns]:
+                error.add_note("dataset.map(function) makes rows that all have the same columns")
+            raise
+        raise told from error
     if batch is None and dataset.features is not None:
         yield table_of(dataset.features.arrow_schema)
 
 
-#: What pyarrow says of a value that a cast would change.
-_OF_CASTS = re.compile("not in range|was truncated|would lose data|Failed to parse string")
+#: What pyarrow says of a value that a cast would change, and `datasets` of one, or of a column,
+#: that the features of the first file do not have.
+_OF_CASTS = re.compile(
+    "not in range|was truncated|would lose data|Failed to parse string"
+    "|^Couldn't cast array of type|column names don't match"
+)
 
 
-def _tables_of_arrow(dataset: Any) -> Iterator[Any]:
-    """`datasets` puts rows of several files together before they have the types of its features."""
-    # At the end of the process nothing is imported any more.
-    invalid = import_module("pyarrow").ArrowInvalid
-    try:
-        yield from dataset.iter(batch_size=_ROWS)
-    except invalid as error:
-        way = "load_dataset(features=...)"
-        if _OF_CASTS.search(str(error)):
-            raise ValueError(
-                f"files of this streamed dataset differ in types, and a value has none of its "
-                f"features: {error}; {way} gives types that have all values"
-            ) from error
-        said, _, kinds = str(error).partition(": \n")
-        lines = (own.splitlines() for own in kinds.split("\nvs\n"))
-        pairs = zip_longest(*lines, fillvalue="nothing")
-        pair = next((pair for pair in pairs if len(set(pair)) > 1), None)
-        if not said.startswith("Schema at index") or pair is None:
-            raise
-        raise TypeError(
-            f"files of this streamed dataset differ in types ({' and '.join(pair)}), "
-            f"and datasets puts them together before cast(): {way} or "
-            "dataset.map(lambda row: row, features=...) makes values of one type"
-        ) from error
+def _of_files(error: Exception, invalid: type[Exception]) -> Exception | None:
+    """What to say in place of an error of `datasets` in a stream of files that differ: it puts
+    their rows together before they have the types of its features.
+    """
+    way, text = "load_dataset(features=...)", str(error)
+    if _OF_CASTS.search(text):
+        return ValueError(
+            "files of this streamed dataset differ in types, and a value or a column has none of "
+            f"its features: {text}; {way} gives types that have all values"
+        )
+    if isinstance(error, invalid) and "BatchSize must be greater than 0" in text:
+        error.add_note("a Parquet file of data_files has no rows, which datasets does not read")
+    said, _, kinds = text.partition(": \n")
+    lines = (own.splitlines() for own in kinds.split("\nvs\n"))
+    pairs = zip_longest(*lines, fillvalue="nothing")
+    pair = next((pair for pair in pairs if len(set(pair)) > 1), None)
+    if not said.startswith("Schema at index") or pair is None:
+        return None
+    return TypeError(
+        f"files of this streamed dataset differ in types ({' and '.join(pair)}), and datasets puts "
+        f"them together before cast(): {way} or "
+        "dataset.map(lambda row: row, features=...) makes values of one type"
+    )
 
 
 def _tables_of_objects(dataset: Any) -> Iterator[Any]:

@@ -29,13 +29,18 @@ def type_of_all(fields: Sequence[Any], dtype: Any, *, is_stored: bool = False) -
     """
     types = [own.type for own in fields]
     kind, _ = _merged_types(types) if is_stored else merged_of(fields)
-    if kind is not None or dtype is None:
+    if kind is not None or dtype is None or are_codes(types):
         return kind
     wished = [_with_numbers(own, dtype) for own in types]
     if None in wished:
         return None
     is_one = is_stored or _merged_types(_identities(fields, dtype))[0] is not None
     return _merged_types(wished)[0] if is_one else None
+
+
+def are_codes(kinds: Sequence[Any]) -> bool:
+    """Whether all are dictionaries, whose values no wish for numbers takes."""
+    return all(map(import_module("pyarrow").types.is_dictionary, kinds))
 
 
 def _identities(fields: Sequence[Any], dtype: Any = None) -> list[Any]:
@@ -52,6 +57,7 @@ def differing(fields: Sequence[Any], dtype: Any = None) -> tuple[int, int]:
     dtype: what numbers become, None for those that stay.
     """
     types = [own.type for own in fields]
+    dtype = None if are_codes(types) else dtype
     if dtype is not None:
         types = [_with_numbers(kind, dtype) or kind for kind in types]
     kinds = types if _merged_types(types)[0] is None else _identities(fields, dtype)

@@ -30,6 +30,7 @@ from ..typing import Dtype
 from .columns import AsArrow, Cast, Categories, Dense, Pad, Wish, fills_nulls
 from .merging import (
     alike,
+    are_codes,
     decoded_type,
     differing,
     first_of,
@@ -430,7 +431,8 @@ APART = "a Loader for each of them reads both"
 def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
     wish, ways = query.wishes.get(name), []
     is_arrow = isinstance(wish, AsArrow)  # no dtype reaches it
-    if anew(name, one, other) is None and not is_arrow and of_numbers(one, other) is not None:
+    is_wished = not is_arrow and not are_codes([one, other]) and anew(name, one, other) is None
+    if is_wished and of_numbers(one, other) is not None:
         told = 'Cast("float64")'
         if isinstance(wish, (Dense, Pad)):
             own = f"{wish.value!r}, " if isinstance(wish, Pad) else ""
