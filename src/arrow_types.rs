@@ -83,7 +83,6 @@ pub(crate) fn child_types(data_type: &DataType) -> Vec<(&DataType, usize)> {
 }
 
 /// The items of lists of any kind.
-#[cfg(feature = "pyo3")]
 pub(crate) fn item_of(data_type: &DataType) -> Option<&FieldRef> {
     match data_type {
         DataType::List(item)

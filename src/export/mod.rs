@@ -71,9 +71,9 @@ pub use padded::{Longer, PadOptions, Padded, PreparedPadded, Side, padded, prepa
 pub use prepare::{Prepared, PreparedColumns, prepare, prepare_columns};
 pub(crate) use prepare::{prepare_by_type, prepare_column, prepare_dense};
 pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
-#[cfg(feature = "pyo3")]
-pub(crate) use refusal::hint_at_depth;
 pub(crate) use refusal::nulls;
+#[cfg(feature = "pyo3")]
+pub(crate) use refusal::{has_form, hint};
 pub(crate) use share::{share, vector};
 pub use source::{IntoSource, Source};
 pub(crate) use source::{check_columns, check_type, table_schema};

@@ -3,9 +3,7 @@
 use arrow_array::Array;
 use arrow_schema::{DataType, Field};
 
-use crate::arrow_types::is_ragged;
-#[cfg(feature = "pyo3")]
-use crate::arrow_types::item_of;
+use crate::arrow_types::{is_ragged, item_of};
 use crate::extension::Extension;
 use crate::{Error, Hint, dtype, ffi::DLDataType};
 
@@ -84,7 +82,7 @@ fn item_hint(hint: Hint) -> Hint {
         Hint::Decimal => Hint::Float64,
         Hint::Lists => Hint::FlattenLists,
         Hint::Texts | Hint::Binaries => Hint::FlattenTexts,
-        Hint::Entries => Hint::FlattenExtensions,
+        Hint::Entries | Hint::Interval => Hint::FlattenExtensions,
         other => other,
     }
 }
@@ -105,17 +103,19 @@ pub(crate) fn nulls(array: &dyn Array, null_count: usize) -> Error {
     Error::Nulls { data_type: array.data_type().clone(), null_count, len: array.len() }
 }
 
-/// The hint for a type, or for the items of its lists at any depth.
-#[cfg(feature = "pyo3")]
-pub(crate) fn hint_at_depth(data_type: &DataType) -> Hint {
-    let mut leaf = data_type;
-    while let Some(item) = item_of(leaf) {
-        leaf = item.data_type();
-    }
-    match leaf == data_type {
-        true => hint(data_type),
-        false => item_hint(hint(leaf)),
-    }
+/// Whether a type has a tensor form, is ragged, or gets one from an option, once it is no extension type.
+pub(crate) fn has_form(data_type: &DataType) -> bool {
+    let has_none = matches!(
+        data_type,
+        DataType::Struct(_)
+            | DataType::Map(..)
+            | DataType::Union(..)
+            | DataType::Null
+            | DataType::Interval(_)
+            | DataType::RunEndEncoded(..)
+    );
+    let item = item_of(data_type).map(|item| item.data_type());
+    !has_none && item.is_none_or(|item| has_form(item) && !is_ragged(item))
 }
 
 /// What to do with data of a type that has no tensor form. The match names every type, so that a type that Arrow adds does
@@ -130,16 +130,16 @@ pub(crate) fn hint(data_type: &DataType) -> Hint {
         DataType::List(item)
         | DataType::LargeList(item)
         | DataType::ListView(item)
-        | DataType::LargeListView(item) => match hint(item.data_type()) {
-            // Lists of these have no form of ragged rows either.
-            of_item @ (Hint::Texts
-            | Hint::Binaries
-            | Hint::Lists
-            | Hint::Fields
-            | Hint::Entries
-            | Hint::AllNull) => item_hint(of_item),
-            _ => Hint::Lists,
-        },
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _)
+            if !has_form(data_type) =>
+        {
+            item_hint(hint(item.data_type()))
+        }
+        DataType::List(_)
+        | DataType::LargeList(_)
+        | DataType::ListView(_)
+        | DataType::LargeListView(_) => Hint::Lists,
         DataType::Struct(_) => Hint::Fields,
         DataType::Map(..) => Hint::Entries,
         DataType::Union(..) => Hint::Text("convert its children one by one"),

@@ -1,6 +1,7 @@
 //! What a function accepts, and what to do with an object that is something else.
 
 use std::borrow::Cow;
+use std::ffi::CString;
 use std::fmt;
 
 use pyo3::exceptions::PyTypeError;
@@ -291,6 +292,13 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> Found {
     let Some(first) = object.try_iter()?.next().transpose()? else {
         return Ok(Some(of_numbers.into()));
     };
+    let items = listed(object)?.unwrap_or_default();
+    let known = items.iter().find(|item| !is_null(item)).unwrap_or(&first);
+    if known.is_instance_of::<PyString>() || known.is_instance_of::<PyBytes>() {
+        return Ok(Some(
+            "texts are no tensor: pyarrow.array(x) makes Arrow data of them, and pyarrow.table a table with it".into(),
+        ));
+    }
     if has_none(object)? {
         return Ok(Some(
             "pyarrow.array(x) makes Arrow data of it, with nulls, and to_tensor a tensor of that"
@@ -300,17 +308,17 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> Found {
     if has_large(object) {
         return Ok(Some("numpy.asarray(x, \"float64\") makes a tensor of it, of rounded numbers: 64 bits do not hold all of them".into()));
     }
-    let words = if first.is_instance_of::<PyString>() || first.is_instance_of::<PyBytes>() {
-        "texts are no tensor: pyarrow.array(x) makes Arrow data of them, and pyarrow.table a table with it"
-    } else if is_set(object) && !is_number(&first)? {
+    let words = if is_set(object) && !is_number(&first)? {
         return arrow_of(object, Expected::Either);
     } else if is_set(object) {
         of_numbers
-    } else if listed(object)?.is_some_and(|rows| rows.iter().any(has_large)) {
+    } else if items.iter().any(has_large) {
         "numpy.stack(x).astype(\"float64\") is a tensor of rows of one length, of rounded numbers: 64 bits do not hold \
          all of them"
     } else if first.hasattr("__dlpack__")? {
         "numpy.stack(x) is a tensor of rows of one length, and from_ragged(x) makes lists of rows of any length"
+    } else if kind_of_times(known)?.is_some() {
+        return arrow_of(object, Expected::Either);
     } else if is_sequence(&first) || first.hasattr("__array__")? {
         "numpy.stack(x) is a tensor of rows of one length, and from_ragged(numpy.concatenate(x), offsets) makes \
          lists of rows of any length"
@@ -461,7 +469,9 @@ impl ItemKinds {
                 format!("pyarrow.array(numpy.asarray({x}, \"float64\"), from_pandas=True)")
             }
             Self::Rounded => format!("pyarrow.array(numpy.asarray({x}, \"float64\"))"),
-            Self::Complex if !has_none => format!("from_dlpack(numpy.asarray({x}))"),
+            Self::Complex if !has_none => {
+                format!("from_dlpack(numpy.asarray({x}, \"complex128\"))")
+            }
             Self::Complex | Self::Mixed => format!("pyarrow.array(list(map(str, {x})))"),
         })
     }
@@ -521,39 +531,127 @@ fn kind_of(item: &Bound<'_, PyAny>) -> PyResult<&'static str> {
         "decimal"
     } else if item.hasattr("__float__")? {
         "fraction"
+    } else if item.hasattr("isoformat")? {
+        // Beside dates pyarrow leaves out the hours of times, and beside zoned times naive ones are in UTC.
+        match (item.hasattr("hour")?, item.getattr_opt("tzinfo")?) {
+            (false, _) => "date",
+            (_, Some(zone)) if !zone.is_none() => "zoned time",
+            _ if item.hasattr("year")? => "time",
+            _ => "time of day",
+        }
     } else {
         "object"
     })
 }
 
-/// How to make an array of the list or tuple that `x` is; `None` where pyarrow makes one of it.
-fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, &'static str)>> {
-    let has_none = items.iter().any(is_null);
-    let rows: Vec<_> =
-        items.iter().filter_map(|item| listed(item).ok().flatten()).flatten().collect();
-    let is_of_pandas = items.iter().chain(&rows).any(is_null_of_pandas);
-    let of_pandas = if is_of_pandas { ", from_pandas=True" } else { "" };
-    if !rows.is_empty() && ItemKinds::of(items)? == ItemKinds::OneKind {
-        let of_rows = ItemKinds::of(&rows)?;
-        let is_plain = !has_none && !rows.iter().any(is_null);
-        if is_plain && matches!(of_rows, ItemKinds::Rounded | ItemKinds::Unsigned) {
-            let made = format!("pyarrow.array([list(map(float, row)) for row in {x}])");
-            let told = "an array of lists of rounded numbers, as int64 does not hold all of them";
-            return Ok(Some((made, told)));
+/// What makes a table of rows of values of several types, such as those of a database.
+const OF_ROWS: &str =
+    "pyarrow.table({str(at): column for at, column in enumerate(zip(*x, strict=True))})";
+
+/// What makes an array of values, called `{}`, of which pyarrow makes none as they are. The first that works is told.
+const OF_OTHERS: &[(&str, &str)] = &[
+    ("pyarrow.array(list(map(list, {})))", "an array of lists"),
+    ("from_ragged(list({}))", "an array of lists"),
+    ("pyarrow.array([item.tolist() for item in {}])", "an array of their values"),
+    ("pyarrow.array(list(map(str, {})))", "an array of texts"),
+];
+
+/// Whether an expression makes Arrow data of values, called `x`. Where pyarrow is not loaded this is not known, and it is told.
+fn makes_arrow(values: &[Bound<'_, PyAny>], expression: &str) -> PyResult<bool> {
+    let Some(first) = values.iter().find(|item| !is_null(item)) else { return Ok(true) };
+    let py = first.py();
+    let Some(pyarrow) = loaded_module(py, intern!(py, "pyarrow"))? else { return Ok(true) };
+    let names = PyDict::new(py);
+    names.set_item("pyarrow", &pyarrow)?;
+    names.set_item("from_ragged", py.import("arrow_dlpack")?.getattr("from_ragged")?)?;
+    names.set_item("x", PyList::new(py, values)?)?;
+    let Ok(made) = py.eval(&CString::new(expression)?, Some(&names), None) else {
+        return Ok(false);
+    };
+    // Of times that Python has none for, NumPy's `tolist` has counts.
+    Ok(kind_of_times(first)?.is_none()
+        || !made.getattr("type")?.str()?.to_str()?.starts_with("int"))
+}
+
+/// The values in those of several that are lists or tuples.
+fn in_rows<'py>(items: &[Bound<'py, PyAny>]) -> Vec<Bound<'py, PyAny>> {
+    items.iter().filter_map(|item| listed(item).ok().flatten()).flatten().collect()
+}
+
+/// Whether lists or tuples are rows of columns that are each of one kind, and of several kinds together.
+fn are_rows(items: &[Bound<'_, PyAny>]) -> PyResult<bool> {
+    let mut columns = Vec::<Vec<_>>::new();
+    for (at, item) in items.iter().enumerate() {
+        let Some(row) = listed(item)? else { return Ok(false) };
+        if at == 0 {
+            columns.resize_with(row.len(), Vec::new);
+        }
+        if row.len() != columns.len() {
+            return Ok(false);
+        }
+        columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
+    }
+    for column in &columns {
+        if ItemKinds::of(column)? != ItemKinds::OneKind {
+            return Ok(false);
         }
     }
+    Ok(ItemKinds::of(&columns.concat())? == ItemKinds::Mixed)
+}
+
+/// How to make an array of the list or tuple that `x` is; `None` where pyarrow makes one of it.
+fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, String)>> {
+    let has_none = items.iter().any(is_null);
+    let rows = in_rows(items);
+    let is_of_pandas = items.iter().chain(&rows).any(is_null_of_pandas);
+    let of_pandas = if is_of_pandas { ", from_pandas=True" } else { "" };
     let values = ItemKinds::of(items)?;
-    let made = values.way_to_make(x, has_none);
-    let plain = || format!("pyarrow.array({x}{of_pandas})");
-    Ok(made.or_else(|| (!of_pandas.is_empty()).then(plain)).map(|made| (made, values.told())))
+    if values == ItemKinds::OneKind && !has_none && !rows.iter().any(is_null) {
+        let way = match ItemKinds::of(&rows)? {
+            ItemKinds::Rounded | ItemKinds::Unsigned => {
+                Some(("float", "rounded numbers, as int64 does not hold all of them"))
+            }
+            ItemKinds::Mixed => Some(("str", "texts, as the values are of several kinds")),
+            ItemKinds::OneKind | ItemKinds::Complex => None,
+        };
+        if let Some((number, told)) = way {
+            let made = format!("pyarrow.array([list(map({number}, row)) for row in {x}])");
+            return Ok(Some((made, format!("an array of lists of {told}"))));
+        }
+    }
+    if let Some(made) = values.way_to_make(x, has_none) {
+        return Ok(Some((made, values.told().to_owned())));
+    }
+    let plain = |x: &str| format!("pyarrow.array({x}{of_pandas})");
+    if makes_arrow(items, &plain("x"))? {
+        return Ok(is_of_pandas.then(|| (plain(x), values.told().to_owned())));
+    }
+    // Of a dict's tensors, and of objects, such ways have names, or addresses.
+    let are_values = match items.iter().find(|item| !is_null(item)) {
+        Some(first) => !matches!(kind_of(first)?, "struct" | "object"),
+        None => false,
+    };
+    for (made, told) in OF_OTHERS.iter().filter(|_| are_values) {
+        if makes_arrow(items, &made.replace("{}", "x"))? {
+            return Ok(Some((made.replace("{}", x), (*told).to_owned())));
+        }
+    }
+    Ok(None)
 }
 
 /// How to make Arrow data of an object of Python's, or several, of which pyarrow makes none as they are.
 fn of_objects(object: &Bound<'_, PyAny>, x: &str, is_tensor: bool) -> Found {
     let way_out = match listed(object)? {
+        Some(items) if x == "x" && !is_tensor && are_rows(&items)? => {
+            return Ok(Some(format!("{OF_ROWS} makes a table of rows").into()));
+        }
         // NumPy has tensors of all numbers, but of nulls none.
         Some(items)
-            if is_tensor && !has_none(object)? && ItemKinds::of(&items)? != ItemKinds::Mixed =>
+            if is_tensor
+                && !has_none(object)?
+                && !matches!(items.first().map(kind_of_times), Some(Ok(Some(_))))
+                && ItemKinds::of(&items)? != ItemKinds::Mixed
+                && ItemKinds::of(&in_rows(&items))? != ItemKinds::Mixed =>
         {
             None
         }
@@ -570,11 +668,11 @@ fn of_objects(object: &Bound<'_, PyAny>, x: &str, is_tensor: bool) -> Found {
                 ItemKinds::Rounded => Some(format!("pyarrow.array([float({x})])")),
                 values => values.way_to_make(&format!("[{x}]"), false),
             };
-            made.map(|made| (made, "an array of one value"))
+            made.map(|made| (made, "an array of one value".to_owned()))
         }
         None => None,
     };
-    Ok(way_out.map(|(made, told)| WayOut::array(made, told)))
+    Ok(way_out.map(|(made, told)| WayOut::array(made, &told)))
 }
 
 /// How to make a table of a dict of lists of which pyarrow makes none, or of values that are one row.
@@ -759,6 +857,7 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
 /// What to do with an array of NumPy's records. `x`: what it is called.
 fn of_fields(dtype: &Bound<'_, PyAny>, x: &str, is_flat: bool) -> PyResult<String> {
     let mut are_flat = is_flat;
+    let mut is_other = None;
     for name in dtype.getattr("names")?.try_iter()? {
         let name = name?;
         let base = dtype.get_item(&name)?.getattr("base")?;
@@ -769,7 +868,16 @@ fn of_fields(dtype: &Bound<'_, PyAny>, x: &str, is_flat: bool) -> PyResult<Strin
                 own?.repr()?
             ));
         }
-        are_flat &= dtype.get_item(&name)?.getattr("shape")?.is_empty()?;
+        let is_column = is_flat && dtype.get_item(&name)?.getattr("shape")?.is_empty()?;
+        if is_other.is_none() && is_of_other_dtype(&base, is_column)? {
+            is_other = Some(name.repr()?);
+        }
+        are_flat &= is_column;
+    }
+    if let Some(name) = is_other {
+        return Ok(format!(
+            "take its fields one by one, as from_dlpack({x}[{name}]): of what it refuses it tells how to convert it"
+        ));
     }
     let column = match are_flat {
         true => format!("pyarrow.table({{name: {x}[name]"),
@@ -780,6 +888,19 @@ fn of_fields(dtype: &Bound<'_, PyAny>, x: &str, is_flat: bool) -> PyResult<Strin
         ),
     };
     Ok(format!("{column} for name in {x}.dtype.names}}) makes a table of its fields"))
+}
+
+/// Whether a field of NumPy's records is of a dtype that takes a conversion. pyarrow makes arrays of a column of texts and of
+/// times.
+fn is_of_other_dtype(base: &Bound<'_, PyAny>, is_column: bool) -> PyResult<bool> {
+    let kind = base.getattr("kind")?.extract::<String>()?;
+    Ok(match kind.as_str() {
+        "b" | "i" | "u" => false,
+        "f" => base.getattr("itemsize")?.extract::<usize>()? > 8,
+        "U" | "S" | "O" => !is_column,
+        "M" | "m" => !is_column || times_for_arrow(base, &kind, "x")?.is_some(),
+        _ => true,
+    })
 }
 
 /// How to convert an array of numbers of which NumPy makes no tensor: of a dtype of ml_dtypes's, or of a field of a record

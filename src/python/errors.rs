@@ -174,7 +174,9 @@ impl Asked<'_> {
             (Self::Batches(wishes), Error::RowLength { row, length, expected }) => {
                 let way_out = match wishes.role(column) {
                     Role::Matrix => IN_NO_MATRIX,
-                    _ => "leave out Dense() for Ragged rows, or use Pad()",
+                    _ => {
+                        "leave out Dense(), which keeps lists Ragged and rows of one length as they are, or use Pad() for lists"
+                    }
                 };
                 format!(
                     "row {row} of a batch has {length} values where {expected} are expected, as the first row or Dense() \
@@ -227,7 +229,15 @@ impl Asked<'_> {
 
     /// The hint of an error in Python's words.
     fn advice(self, error: &Error, column: Option<&str>) -> Option<String> {
-        let hint = error.hint()?;
+        let hint = match (self, error, error.hint()?) {
+            // A loop has one type for the codes of all batches.
+            (
+                Self::Batches(_),
+                Error::NotJustNumbers { data_type: DataType::Dictionary(..), .. },
+                Hint::Physical(_),
+            ) => Hint::Physical(DLDataType::INT32),
+            (.., hint) => hint,
+        };
         let mut words = self.words(hint, column);
         if matches!(hint, Hint::Lists | Hint::FlattenLists) && is_of_list_views(error) {
             words += OF_LIST_VIEWS;
@@ -502,7 +512,7 @@ impl Asked<'_> {
                 let or_arrow = self.or_arrow(column);
                 format!("{fields}, as \"a.b\" is field b of column a{or_arrow}")
             }
-            _ if !has_form(storage) => {
+            _ if !export::has_form(storage) => {
                 let storage_of = match storage {
                     // pyarrow does not cast these.
                     DataType::Union(..) | DataType::RunEndEncoded(..) => "x.storage",
@@ -510,7 +520,7 @@ impl Asked<'_> {
                 };
                 let then = match (storage, column) {
                     (DataType::Struct(_), None) => "which is a table of its fields".to_owned(),
-                    _ => format!("then {}", self.words(export::hint_at_depth(storage), column)),
+                    _ => format!("then {}", self.words(export::hint(storage), column)),
                 };
                 let or_arrow = self.or_arrow(column);
                 format!(
@@ -617,26 +627,18 @@ fn levels(data_type: &DataType) -> impl Iterator<Item = &DataType> {
     iter::successors(Some(data_type), |of| Some(item_of(of)?.data_type()))
 }
 
-/// What pyarrow calls the type of the numbers in lists of lists; int64 of what are none.
-fn items_of(data_type: &DataType) -> String {
-    let items = levels(data_type).last().unwrap_or(data_type);
-    match DLDataType::from_arrow(items) {
-        _ if items == &DataType::Boolean => "bool_".to_owned(),
-        Some(dtype) => dtype.to_string(),
-        None => "int64".to_owned(),
-    }
-}
-
 /// What makes rows of one shape of the arrays of Hugging Face, which stores each as lists of lists.
 fn as_sequences(storage: &DataType, column: Option<&str>) -> String {
-    let (mut shape, mut items) = (String::new(), storage);
-    let mut made = format!("datasets.Value(\"{}\")", items_of(storage).trim_end_matches('_'));
-    for length in 2.. {
-        let Some(item) = item_of(items) else { break };
-        items = item.data_type();
-        made = format!("datasets.Sequence({made}, {length})");
-        shape.insert_str(0, &format!("{length}{}", if length > 2 { ", " } else { "" }));
-    }
+    let (depth, numbers) = (levels(storage).count(), levels(storage).last());
+    let dtype = match numbers {
+        Some(DataType::Boolean) => DLDataType::BOOL,
+        _ => numbers.and_then(DLDataType::from_arrow).unwrap_or(DLDataType::INT64),
+    };
+    let lengths = 2..=depth;
+    let made = lengths.clone().fold(format!("datasets.Value(\"{dtype}\")"), |items, length| {
+        format!("datasets.Sequence({items}, {length})")
+    });
+    let shape = lengths.rev().map(|length| length.to_string()).collect::<Vec<_>>().join(", ");
     format!(
         "cast it in its dataset, as x.cast_column({:?}, {made}) does for rows of shape ({shape})",
         column.unwrap_or("column")
@@ -649,8 +651,8 @@ fn flattening(hint: Hint) -> String {
         Hint::FlattenStructs => ("the rows' items are structs: ", ", for a table of them"),
         Hint::FlattenLists => (
             "the rows' items are lists themselves: ",
-            ", or cast lists of one length to their type, as x.cast(pyarrow.list_(pyarrow.list_(type, 2), 3)) does for \
-             rows of shape (3, 2), with the type of their numbers",
+            ", or cast lists of one length to their type, as x.cast(pyarrow.list_(pyarrow.list_(type, 2), 3)), or in \
+             polars x.cast(polars.Array(type, (3, 2))), does for rows of shape (3, 2), with the type of their numbers",
         ),
         Hint::FlattenTexts => {
             ("as items of lists such values have none: ", ", and use ragged of that")
@@ -662,7 +664,9 @@ fn flattening(hint: Hint) -> String {
         Hint::FlattenStructs | Hint::FlattenLists => "one level",
         _ => "the lists",
     };
-    format!("{why}flatten {what} first, as pyarrow.compute.list_flatten does{then}")
+    format!(
+        "{why}flatten {what} first, as pyarrow.compute.list_flatten does, and x.explode() of polars{then}"
+    )
 }
 
 /// The beginning of a hint for intervals of pandas, of which pandas itself has both ends.
@@ -680,21 +684,6 @@ fn ends_in_pandas(column: Option<&str>) -> String {
 /// The way out of lists of different lengths in a matrix, which takes neither Ragged nor padded rows.
 const IN_NO_MATRIX: &str =
     "leave it out with columns=, or use format=\"dict\", for Ragged rows or Pad()";
-
-/// Whether a type has a tensor form, is ragged, or gets one from an option, once it is no extension type.
-fn has_form(storage: &DataType) -> bool {
-    let has_none = matches!(
-        storage,
-        DataType::Struct(_)
-            | DataType::Map(..)
-            | DataType::Union(..)
-            | DataType::Null
-            | DataType::Interval(_)
-            | DataType::RunEndEncoded(..)
-    );
-    let item = item_of(storage).map(|item| item.data_type());
-    !has_none && item.is_none_or(|item| has_form(item) && !is_ragged(item))
-}
 
 /// What a column of batches is, which decides what may be wished of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
