@@ -1,7 +1,6 @@
 //! What a function accepts, and what to do with an object that is something else.
 
 use std::borrow::Cow;
-use std::ffi::CString;
 use std::fmt;
 
 use pyo3::exceptions::PyTypeError;
@@ -14,6 +13,7 @@ use pyo3::{intern, prelude::*};
 use super::describe::type_name;
 use super::errors::missing_protocol;
 use super::named_tuples::NamedRows;
+use super::objects::_check_objects;
 use super::protocols::{has_buffer, is_arrow, methods};
 use super::runtime::loaded_module;
 use crate::{Error, alloc};
@@ -495,10 +495,7 @@ fn are_unknown(items: &[Bound<'_, PyAny>]) -> PyResult<bool> {
     if !kinds.all(|kind| kind.is_ok_and(|kind| kind == "object")) {
         return Ok(false);
     }
-    let py = first.py();
-    let Some(pyarrow) = loaded_module(py, intern!(py, "pyarrow"))? else { return Ok(false) };
-    let options = [("from_pandas", true)].into_py_dict(py)?;
-    Ok(pyarrow.call_method("array", (items,), Some(&options)).is_err())
+    Ok(!makes_arrow(&PyList::new(first.py(), items)?, true)?)
 }
 
 /// Whether it is a decimal, of Python's module of it in C or in Python.
@@ -548,29 +545,46 @@ fn kind_of(item: &Bound<'_, PyAny>) -> PyResult<&'static str> {
 const OF_ROWS: &str =
     "pyarrow.table({str(at): column for at, column in enumerate(zip(*x, strict=True))})";
 
-/// What makes an array of values, called `{}`, of which pyarrow makes none as they are. The first that works is told.
-const OF_OTHERS: &[(&str, &str)] = &[
-    ("pyarrow.array(list(map(list, {})))", "an array of lists"),
-    ("from_ragged(list({}))", "an array of lists"),
-    ("pyarrow.array([item.tolist() for item in {}])", "an array of their values"),
-    ("pyarrow.array(list(map(str, {})))", "an array of texts"),
-];
-
-/// Whether an expression makes Arrow data of values, called `x`. Where pyarrow is not loaded this is not known, and it is told.
-fn makes_arrow(values: &[Bound<'_, PyAny>], expression: &str) -> PyResult<bool> {
-    let Some(first) = values.iter().find(|item| !is_null(item)) else { return Ok(true) };
-    let py = first.py();
+/// Whether pyarrow makes an array of values, the same ones. Where it is not loaded this is not known, and it is told.
+fn makes_arrow(values: &Bound<'_, PyList>, is_of_pandas: bool) -> PyResult<bool> {
+    let py = values.py();
     let Some(pyarrow) = loaded_module(py, intern!(py, "pyarrow"))? else { return Ok(true) };
-    let names = PyDict::new(py);
-    names.set_item("pyarrow", &pyarrow)?;
-    names.set_item("from_ragged", py.import("arrow_dlpack")?.getattr("from_ragged")?)?;
-    names.set_item("x", PyList::new(py, values)?)?;
-    let Ok(made) = py.eval(&CString::new(expression)?, Some(&names), None) else {
+    // It follows lists that hold themselves until the process ends.
+    if _check_objects(values, is_of_pandas).is_err() {
         return Ok(false);
-    };
-    // Of times that Python has none for, NumPy's `tolist` has counts.
-    Ok(kind_of_times(first)?.is_none()
-        || !made.getattr("type")?.str()?.to_str()?.starts_with("int"))
+    }
+    let options = [("from_pandas", is_of_pandas)].into_py_dict(py)?;
+    Ok(pyarrow.call_method("array", (values,), Some(&options)).is_ok())
+}
+
+/// What makes an array of values of which pyarrow makes none as they are, if anything does. In place of a dict's tensors there
+/// are its names, and of an object without a text its address.
+fn in_place_of(
+    values: &Bound<'_, PyList>,
+    first: &Bound<'_, PyAny>,
+    x: &str,
+) -> PyResult<Option<(String, &'static str)>> {
+    if matches!(kind_of(first)?, "struct" | "object") {
+        return Ok(None);
+    }
+    if values.iter().all(|value| value.is_instance_of::<PyRange>()) {
+        return Ok(Some((format!("pyarrow.array(list(map(list, {x})))"), "an array of lists")));
+    }
+    let plain = PyList::empty(values.py());
+    for value in values {
+        let Ok(made) = value.call_method0("tolist") else { break };
+        // Of times that Python has none for, NumPy has counts.
+        if kind_of_times(&value)?.is_some() && made.is_instance_of::<PyInt>() {
+            break;
+        }
+        plain.append(made)?;
+    }
+    if plain.len() == values.len() && makes_arrow(&plain, false)? {
+        let made = format!("pyarrow.array([item.tolist() for item in {x}])");
+        return Ok(Some((made, "an array of their values")));
+    }
+    let made = format!("pyarrow.array(list(map(str, {x})))");
+    Ok((!is_of_a_class(first)?).then_some((made, "an array of texts")))
 }
 
 /// The values in those of several that are lists or tuples.
@@ -622,21 +636,13 @@ fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, St
     if let Some(made) = values.way_to_make(x, has_none) {
         return Ok(Some((made, values.told().to_owned())));
     }
-    let plain = |x: &str| format!("pyarrow.array({x}{of_pandas})");
-    if makes_arrow(items, &plain("x"))? {
-        return Ok(is_of_pandas.then(|| (plain(x), values.told().to_owned())));
+    let Some(first) = items.iter().find(|item| !is_null(item)) else { return Ok(None) };
+    let all = PyList::new(first.py(), items)?;
+    if makes_arrow(&all, is_of_pandas)? {
+        let plain = format!("pyarrow.array({x}{of_pandas})");
+        return Ok(is_of_pandas.then(|| (plain, values.told().to_owned())));
     }
-    // Of a dict's tensors, and of objects, such ways have names, or addresses.
-    let are_values = match items.iter().find(|item| !is_null(item)) {
-        Some(first) => !matches!(kind_of(first)?, "struct" | "object"),
-        None => false,
-    };
-    for (made, told) in OF_OTHERS.iter().filter(|_| are_values) {
-        if makes_arrow(items, &made.replace("{}", "x"))? {
-            return Ok(Some((made.replace("{}", x), (*told).to_owned())));
-        }
-    }
-    Ok(None)
+    Ok(in_place_of(&all, first, x)?.map(|(made, told)| (made, told.to_owned())))
 }
 
 /// How to make Arrow data of an object of Python's, or several, of which pyarrow makes none as they are.

@@ -49,6 +49,8 @@ struct Level<'py> {
     known: HashSet<(usize, *mut PyObject)>,
     classes: Vec<(Bound<'py, PyType>, Class)>,
     columns: Columns,
+    /// That of the last time.
+    zone: Option<Bound<'py, PyAny>>,
 }
 
 impl<'py> Level<'py> {
@@ -97,6 +99,9 @@ impl<'py> Level<'py> {
         }
         let class = self.class_of(&one.get_type())?;
         if let Some(kind) = class.kind_of(one, self.nan_is_null)? {
+            if kind == Kind::Zoned {
+                self.check_zone(one)?;
+            }
             return self.columns.add(column, kind, one);
         }
         let items = match class {
@@ -127,6 +132,25 @@ impl<'py> Level<'py> {
         self.nested.try_reserve(1).map_err(no_memory)?;
         self.known.insert((column, one.as_ptr()));
         self.nested.push((column, items));
+        Ok(())
+    }
+
+    /// Refuses the offset of a zone that pyarrow cuts to seconds.
+    fn check_zone(&mut self, time: &Bound<'py, PyAny>) -> PyResult<()> {
+        let py = time.py();
+        let zone = time.getattr(intern!(py, "tzinfo"))?;
+        if self.zone.as_ref().is_some_and(|known| known.is(&zone)) {
+            return Ok(());
+        }
+        let offset = time.call_method0(intern!(py, "utcoffset"))?;
+        if !offset.is_none() && offset.getattr(intern!(py, "microseconds"))?.is_truthy()? {
+            return Err(lost(
+                time,
+                "a zone at a fraction of a second",
+                "x.astimezone(datetime.UTC) has none",
+            ));
+        }
+        self.zone = Some(zone);
         Ok(())
     }
 
@@ -252,12 +276,7 @@ impl Class {
     fn kind_of(self, one: &Bound<'_, PyAny>, nan_is_null: bool) -> PyResult<Option<Kind>> {
         let py = one.py();
         let has_zone = || Ok::<_, PyErr>(!one.getattr(intern!(py, "tzinfo"))?.is_none());
-        let lost = |part: &str, way_out: &str| {
-            let name = type_name(one);
-            Err(PyTypeError::new_err(format!(
-                "a {name} of Python's objects has {part}, which pyarrow leaves out: {way_out}"
-            )))
-        };
+        let lost = |part: &str, way_out: &str| Err(lost(one, part, way_out));
         let has_nanoseconds = |name: &str| one.getattr(name)?.is_truthy();
         Ok(match self {
             Self::Other | Self::Array | Self::Masked => None,
@@ -286,19 +305,18 @@ impl Class {
             Self::NumpyDatetime => Unit::of(one).map(|_| Some(Kind::Datetime))?,
             Self::Unsigned if one.extract::<i64>().is_err() => Some(Kind::LargeUnsigned),
             Self::Unsigned => Some(Kind::Integer),
-            Self::Datetime | Self::Timestamp if has_zone()? => {
-                let offset = one.call_method0(intern!(py, "utcoffset"))?;
-                if !offset.is_none() && offset.getattr(intern!(py, "microseconds"))?.is_truthy()? {
-                    return lost(
-                        "a zone at a fraction of a second",
-                        "x.astimezone(datetime.UTC) has none",
-                    );
-                }
-                Some(Kind::Zoned)
-            }
+            Self::Datetime | Self::Timestamp if has_zone()? => Some(Kind::Zoned),
             Self::Datetime | Self::Timestamp => Some(Kind::Datetime),
         })
     }
+}
+
+/// The error for a part of a value that pyarrow does not take.
+fn lost(one: &Bound<'_, PyAny>, part: &str, way_out: &str) -> PyErr {
+    let name = type_name(one);
+    PyTypeError::new_err(format!(
+        "a {name} of Python's objects has {part}, which pyarrow leaves out: {way_out}"
+    ))
 }
 
 /// The kinds of values of which pyarrow makes one type, as long as it is given no others.
