@@ -278,6 +278,11 @@ class TensorUdf:
             for _ in input.arguments
         ]
         result = _duckdb_type(self.output.dtype, self.output.shape, f"{self.name}: its output")
+        # Of two functions of numbers DuckDB calls its own for the types that it takes.
+        own = "select 1 from duckdb_functions() where internal and lower(function_name) = lower(?)"
+        are_numbers = not any(input.row for input in self.inputs)
+        if are_numbers and connection.cursor().execute(own, [self.name]).fetchone() is not None:
+            raise ValueError(f"{self.name}: DuckDB has a function of that name, give another name=")
         connection.create_function(
             self.name,
             call,

@@ -759,3 +759,13 @@ def test_what_is_no_output_and_no_state_is_refused_when_it_is_said():
         tensor_udf([X], "float32")
     with pytest.raises(TypeError, match="state must be a function that makes the first argument"):
         tensor_udf([X], state=5)
+
+
+def test_a_name_of_a_function_of_numbers_in_duckdb_is_refused():
+    """DuckDB would call its own for integers and doubles."""
+    connection = duckdb.connect()
+    for name in "log", "MEAN", "fill":
+        with pytest.raises(ValueError, match=f"{name}: DuckDB has a function of that name"):
+            tensor_udf([Input("x")], name=name)(lambda x: x).register(connection)
+    tensor_udf([Input("x")], name="own_log")(lambda x: x).register(connection)
+    assert connection.sql("SELECT own_log(2)").fetchall() == [(2.0,)]
