@@ -621,6 +621,12 @@ def test_dictionaries_of_numbers_of_two_types_are_no_numbers(wish, physical):
     with pytest.raises(TypeError, match=r"part 1: .*\(x\)\.cast\(schema\) casts one") as raised:
         list(Loader(parts, physical=physical, **wish))
     assert "float64" not in str(raised.value)
+    lists = [
+        pa.table({"x": pa.FixedSizeListArray.from_arrays(own.dictionary_encode(), 2)})
+        for own in values
+    ]
+    with pytest.raises(TypeError, match="dictionary<"):
+        list(Loader(lists, physical=physical, **wish))
     plain = [parts[0], pa.table({"x": values[1]})]
     (batch,) = Loader(plain, physical=physical, batch_size=9, **wish)
     assert batch["x"].tolist() == [10, 20, 10.5, 20.5]

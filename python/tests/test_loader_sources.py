@@ -681,7 +681,7 @@ NO_SOURCES = {
     "a module": (pq, "module$"),
     "an array": (np.ones(3), r"ndarray: arrow_dlpack.record_batch\(\{.x.: x\}\) makes a table"),
     "a dict": ({"y": [1]}, r"dict: pyarrow.table\(x\) makes a table of it$"),
-    "rows": ([{"y": 1}], r"list: pyarrow.Table.from_pylist\(x\) makes a table"),
+    "rows": ([{"y": 1}], r"list: pyarrow.table\(pyarrow.array\(x\)\) makes a table"),
     "bytes": (b"rows.parquet", "bytes: .*os.fsdecode"),
     "a path of bytes": (PathOfBytes(), r"PathOfBytes: .*os.fsdecode\(x\) is a path$"),
     "paths of bytes": ([PathOfBytes()], r"list, whose item 0 .*os.fsdecode\(x\) is a path$"),
@@ -1045,8 +1045,11 @@ def test_rows_of_a_stream_that_lack_a_column_name_a_way():
     with pytest.raises(KeyError) as raised:
         list(Loader(rows, batch_size=2, columns=["x"]))
     assert raised.value.__notes__ == [
-        "dataset.map(function) makes rows that all have the same columns"
+        "a row has no such column: dataset.map(function) makes rows that all have it"
     ]
+    names = datasets.Dataset.from_dict({"x": ["Zoë"]}).to_iterable_dataset()
+    with pytest.raises(UnicodeEncodeError):
+        list(Loader(names.map(lambda row: {"n": len(row["x"].encode("ascii"))}), columns=["n"]))
     (batch,) = Loader(rows.map(lambda row: {"x": row.get("x", 0)}), batch_size=2, columns=["x"])
     assert batch["x"].tolist() == [1, 0]
 

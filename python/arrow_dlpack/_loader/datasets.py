@@ -564,10 +564,12 @@ def _naming(fragment: Any, found: Exception, error: Exception, column: Any) -> E
     if column is not None:
         own = fragment.physical_schema.field(column.name).type
         text = re.sub(r"^Could not open \w+ input source '.*?': \w+: ", "", text)
+        is_read_by_path = fragment.format.default_extname not in ("json", "orc")
+        by_path = ", or the path in place of the dataset if its files have a common type,"
         text = (
             f'column "{column.name}" is {own} there and {column.type} in the schema of the '
-            f"dataset, and pyarrow does not cast it: {text}; another schema=, or the path in "
-            "place of the dataset if its files have a common type, reads it"
+            f"dataset, and pyarrow does not cast it: {text}; another schema="
+            f"{by_path if is_read_by_path else ''} reads it"
         )
     elif number is not None:
         name = fragment.physical_schema.names[int(number[1])]

@@ -98,7 +98,8 @@ def _way_out(where: Any) -> str:
         ),
         (
             is_mask or are_bools,
-            ": a mask is of a table, whose own filter(...) takes it: pass the result",
+            ": a mask is of a table, whose own filter(...) takes it, of a frame of pandas "
+            "frame[mask]: pass the result",
         ),
         (are_lists, ": pyarrow.parquet.filters_to_expression(x) makes one of such lists"),
         (is_triple, ": pyarrow.parquet.filters_to_expression([x]) makes one of it"),

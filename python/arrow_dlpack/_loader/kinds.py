@@ -391,19 +391,19 @@ def _batches_of_hugging_face(dataset: Any, columns: Sequence[str]) -> Iterator[A
         told = _of_files(error, invalid)
         if told is None:
             if error.args[:1] in [(name,) for name in columns]:
-                error.add_note("dataset.map(function) makes rows that all have the same columns")
+                error.add_note(
+                    "a row has no such column: dataset.map(function) makes rows that all have it"
+                )
             raise
         raise told from error
     if batch is None and dataset.features is not None:
         yield table_of(dataset.features.arrow_schema)
 
 
-#: What pyarrow says of a value that a cast would change, and `datasets` of one, or of a column,
-#: that the features of the first file do not have.
-_OF_CASTS = re.compile(
-    "not in range|was truncated|would lose data|Failed to parse string"
-    "|^Couldn't cast array of type|column names don't match"
-)
+#: What pyarrow says of a value that a cast would change.
+_OF_CASTS = re.compile("not in range|was truncated|would lose data|Failed to parse string")
+#: What `datasets` says of one, or of a column, that the features of the first file do not have.
+_OF_FEATURES = re.compile("^Couldn't cast( array of type|\\n)")
 
 
 def _of_files(error: Exception, invalid: type[Exception]) -> Exception | None:
@@ -411,7 +411,8 @@ def _of_files(error: Exception, invalid: type[Exception]) -> Exception | None:
     their rows together before they have the types of its features.
     """
     way, text = "load_dataset(features=...)", str(error)
-    if _OF_CASTS.search(text):
+    pattern = _OF_CASTS if isinstance(error, invalid) else _OF_FEATURES
+    if pattern.search(text):
         return ValueError(
             "files of this streamed dataset differ in types, and a value or a column has none of "
             f"its features: {text}; {way} gives types that have all values"

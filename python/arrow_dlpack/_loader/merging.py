@@ -39,8 +39,15 @@ def type_of_all(fields: Sequence[Any], dtype: Any, *, is_stored: bool = False) -
 
 
 def are_codes(kinds: Sequence[Any]) -> bool:
-    """Whether all are dictionaries, whose values no wish for numbers takes."""
-    return all(map(import_module("pyarrow").types.is_dictionary, kinds))
+    """Whether all are dictionaries, or lists of them, whose values no wish for numbers takes."""
+    types = import_module("pyarrow").types
+
+    def is_code(kind: Any) -> bool:
+        while has_offsets(kind) or types.is_fixed_size_list(kind):
+            kind = kind.value_type
+        return bool(types.is_dictionary(kind))
+
+    return all(map(is_code, kinds))
 
 
 def _identities(fields: Sequence[Any], dtype: Any = None) -> list[Any]:
