@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import islice
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 from . import _core
@@ -272,7 +273,7 @@ def _conversion_of(column: Any, error: Exception) -> str:
     if isinstance(error, UnicodeEncodeError):
         return '.str.encode("utf-8", "replace").str.decode("utf-8") has "?" in its place, and '
     dtype = column.dtype
-    if any(getattr(value, "ndim", 0) > 1 for value in column):
+    if any(map(_is_deep, column)):
         of_torch = "lambda cell: cell.detach().to_dense().flatten().tolist()"
         is_of_torch = any(hasattr(value, "detach") for value in column)
         made = f'.map({of_torch if is_of_torch else "numpy.ravel"}, na_action="ignore")'
@@ -282,6 +283,8 @@ def _conversion_of(column: Any, error: Exception) -> str:
         return ""  # such texts are no values
     if len(cells) and all(hasattr(cell, "tolist") for cell in cells):
         return _conversion_of_cells(cells, "under its mask" in str(error))
+    if len(cells) and all(isinstance(cell, (Real, Decimal)) for cell in cells):
+        return '.astype("float64") has floats, which round what they do not hold, and '
     # pyarrow takes numbers in the machine's byte order only.
     is_swapped = not getattr(dtype, "isnative", True) and dtype.kind in "iuf"
     kind = str(dtype.newbyteorder("=") if is_swapped else dtype)
@@ -308,6 +311,12 @@ def _conversion_of_cells(cells: Any, is_masked: bool) -> str:
         return _CONVERTED["object"]
     made = f'cell.astype("{kind}")'
     return f'.map(lambda cell: {made}, na_action="ignore") has them in us, and '
+
+
+def _is_deep(cell: Any) -> bool:
+    """Whether it has more dimensions than one; Pillow's images do not tell theirs."""
+    is_image = hasattr(cell, "__array_interface__")
+    return bool(getattr(cell, "ndim", 2 if is_image else 0) > 1)
 
 
 def _wraps(times: Any, kind: str) -> Any:

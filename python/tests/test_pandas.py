@@ -974,6 +974,24 @@ def test_an_offset_of_a_fraction_of_a_second_is_refused():
     assert to_tensor(utc, physical=True)[0].item() == 1577833199999995
 
 
+def test_a_text_of_16_bytes_is_no_uuid():
+    ids = pd.Series([uuid.UUID(int=5), "order-0000001234"], dtype=object)
+    for values in ids, ids[::-1]:
+        with pytest.raises((TypeError, ValueError)):
+            Array(values)
+    assert pa.array(Array(ids[:1])).to_pylist() == [uuid.UUID(int=5)]
+
+
+def test_decimals_beside_floats_are_made_floats():
+    x = pd.Series([decimal.Decimal("1.5"), 0.25])
+    with pytest.raises(pa.ArrowTypeError) as refused:
+        to_tensor(x)
+    assert refused.value.__notes__ == [
+        'x.astype("float64") has floats, which round what they do not hold'
+    ]
+    assert to_tensor(x.astype("float64")).tolist() == [1.5, 0.25]
+
+
 def test_ways_out_of_cells_are_followed():
     torch = pytest.importorskip("torch")
     weights = torch.ones((2, 2), dtype=torch.bfloat16, requires_grad=True)

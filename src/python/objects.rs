@@ -410,6 +410,9 @@ impl Kind {
             | (Self::Duration(other), Self::DurationsOfArray(unit)) => unit == other,
             (Self::Text | Self::TextsOfArray, Self::Bytes | Self::BytesOfArray)
             | (Self::Bytes | Self::BytesOfArray, Self::Text | Self::TextsOfArray) => false,
+            // Of a UUID pyarrow makes one of each text of 16 bytes.
+            (Self::Text | Self::Bytes, Self::Convertible)
+            | (Self::Convertible, Self::Text | Self::Bytes) => false,
             // Beside others pyarrow refuses them itself.
             (Self::Text | Self::Bytes, _) | (_, Self::Text | Self::Bytes) => true,
             _ => self == other || (self.is_number() && other.is_number()),
