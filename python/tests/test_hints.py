@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import re
+import sqlite3
 import subprocess
 import sys
 import warnings
@@ -293,7 +294,7 @@ def test_times_of_pandas_are_numbers_of_the_unit_that_they_have():
             from_dlpack(time)
         assert isinstance(time.to_numpy().view("int64"), np.int64)
     for times in (pd.date_range("2020", periods=2), pd.to_timedelta([1, 2], "s")):
-        with pytest.raises(TypeError, match=r"bare numbers, x\.asi8$"):
+        with pytest.raises(TypeError, match=r"bare numbers, x\.asi8, or pyarrow\.array"):
             from_dlpack(times)
         assert pa.array(from_dlpack(times.asi8)).to_pylist() == times.asi8.tolist()
 
@@ -529,7 +530,7 @@ COLUMNS = {
     "a matrix": (MATRIX, "names=, or it as one", lambda x: record_batch(x, names=["a", "b", "c"])),
     "rows": ([[1, 2], [3, 4]], "numpy.stack(x)", lambda x: record_batch({"x": np.stack(x)})),
     "numbers": ([1, 2], "numpy.asarray(x)", lambda x: record_batch({"x": np.asarray(x)})),
-    "dicts": ([{"a": 1}], "pyarrow.Table.from_pylist(x)", pa.Table.from_pylist),
+    "dicts": ([{"a": 1}], "pyarrow.table(pyarrow.array(x))", lambda x: pa.table(pa.array(x))),
     "a table as a column": ({"a": TABULAR}, "to_tensor_dict(x)", lambda x: to_tensor_dict(x["a"])),
 }
 
@@ -1467,6 +1468,85 @@ def test_rows_of_several_types_are_a_table(x):
         assert eval(way, {"x": x, "pyarrow": pa}).to_pylist() == [
             {"0": row[0], "1": row[1]} for row in x
         ]
+
+
+NA_ROWS = list(pd.DataFrame({"n": pd.array([1, None]), "s": ["x", "y"]}).itertuples(index=False))
+SAMPLES = {
+    "texts": [{"id": "a", "e": torch.ones(2)}, {"id": "b", "e": torch.zeros(2)}],
+    "lengths": [{"id": 1, "e": np.array([1, 2])}, {"id": 2, "e": np.array([3])}],
+}
+
+
+@pytest.mark.parametrize(
+    ("x", "rows"),
+    [
+        ([{"a": 1}, {"a": 2, "b": 0.5}], [(1, None), (2, 0.5)]),
+        ([{"a": pd.Timestamp("2020")}, {"a": pd.NaT}], [(pd.Timestamp("2020"),), (None,)]),
+        ([(1, True), (2, None)], [(1, True), (2, None)]),
+        ([(2**53 + 1, 0.5)], [(2**53 + 1, 0.5)]),
+        (NA_ROWS, [(1, "x"), (None, "y")]),
+        ({"n": {0: 1, 1: 2}}, [(1,), (2,)]),
+        (np.array([[1, "a"], [2, "b"]], object), [(1, "a"), (2, "b")]),
+        (SAMPLES["texts"], [("a", [1, 1]), ("b", [0, 0])]),
+        (SAMPLES["lengths"], [(1, [1, 2]), (2, [3])]),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_rows_of_python_name_a_table_of_all_their_columns(x, rows):
+    words = refusal(to_tensor, x)
+    pattern = r"((?:pyarrow\.table|pandas\.DataFrame)\(.*\)) makes a (?:table|frame)"
+    (way,) = re.findall(pattern, words)
+    made = eval(way, {"x": x, "pyarrow": pa, "pandas": pd})
+    if isinstance(made, pd.DataFrame):
+        made = pa.Table.from_pandas(made, preserve_index=False)
+    assert [tuple(row.values()) for row in made.to_pylist()] == rows
+
+
+def test_rows_of_tensors_without_numbers_alone_are_a_table():
+    for x in [(1, 0.5), (2, None)], [(1, decimal.Decimal("1.5"))], [(1, "a")]:
+        for call in from_dlpack, record_batch:
+            assert "(zip(*x, strict=True))}) makes a table of rows" in refusal(call, x)
+
+
+def test_rows_of_sqlite_are_structs():
+    connection = sqlite3.connect(":memory:")
+    connection.row_factory = sqlite3.Row
+    x = connection.execute("select 1 a, 'x' b").fetchall()
+    for call in to_tensor, from_dlpack:
+        assert "pyarrow.array(list(map(dict, x))) makes an array of structs" in refusal(call, x)
+    assert pa.array(list(map(dict, x))).to_pylist() == [{"a": 1, "b": "x"}]
+
+
+def test_what_holds_several_tables_names_one():
+    frame = pd.DataFrame({"a": [1]})
+    for x in {"train": frame, "test": frame}, {"train": pa.table(frame), "test": pa.table(frame)}:
+        assert refusal(to_tensor, x).endswith(": pass one of these tables, as x['train']")
+
+
+def test_a_pair_of_values_and_their_mask_is_one_array():
+    x = to_tensor(pa.array([1, None, 3]), nulls="mask")
+    assert "from_dlpack(x[0], mask=x[1]) makes" in refusal(from_dlpack, x)
+    assert pa.array(from_dlpack(x[0], mask=x[1])).to_pylist() == [1, None, 3]
+    assert "record_batch(dict(zip(names, x)))" in refusal(from_dlpack, torch.ones(3, 2).topk(1))
+
+
+@pytest.mark.parametrize("null", [None, pd.NA], ids=str)
+def test_texts_in_place_of_values_keep_nulls(null):
+    x = [1, "a", null]
+    (way,) = re.findall(r"(pyarrow\.array\(.*\)) makes an array of texts", refusal(to_tensor, x))
+    made = eval(way, {"x": x, "pyarrow": pa, "pandas": pd})
+    assert made.to_pylist() == ["1", "a", None]
+
+
+def test_no_hint_follows_what_holds_itself_or_copies_what_is_large():
+    x = []
+    x.append(x)
+    mixed = [np.datetime64(1, "D"), np.int32(1)]
+    for value in x, [x], {"a": x}, mixed, [np.array([1], "M8[D]"), np.array([1])]:
+        for call in to_tensor, from_dlpack, Array, Loader, ragged:
+            refusal(call, value)
+    large = [torch.zeros(1_000_000), torch.zeros(1_000_001)]
+    assert "those of from_ragged(x)" in refusal(to_tensor, large)
 
 
 @pytest.mark.parametrize(

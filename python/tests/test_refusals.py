@@ -6,6 +6,7 @@ import warnings
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
 import pytest
@@ -215,6 +216,10 @@ SHAPES = [(2,), (2, 1), ()]
 def test_the_way_of_an_array_that_pyarrow_does_not_take_leads_there(dtype, shape):
     values = np.zeros(shape, dtype)
     words = refusal(TypeError, to_tensor, values)
+    if dtype == "O" and values.ndim == 2:
+        assert words.endswith(": pandas.DataFrame(x) makes a frame of its columns")
+        assert to_tensor(pd.DataFrame(values)).tolist() == [[0], [0]]
+        return
     (way,) = re.findall(r"(pyarrow\.array\(x.*\)) makes Arrow data of", words)
     made = eval(way, {"pyarrow": pa, "x": values})
     assert len(made) == values.size

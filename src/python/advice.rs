@@ -260,6 +260,12 @@ pub(super) fn is_mask(mask: &Bound<'_, PyAny>) -> bool {
         && (mask.is_instance_of::<PyBool>() || has("dtype") || has("__len__") || has("__dlpack__"))
 }
 
+/// The first letter of the name of a dtype.
+fn kind_of_elements(tensor: &Bound<'_, PyAny>) -> PyResult<char> {
+    let dtype = tensor.getattr("dtype")?.str()?.to_string();
+    Ok(dtype.rsplit('.').next().and_then(|name| name.chars().next()).unwrap_or_default())
+}
+
 /// 'M' of a time of NumPy's or an array of them, 'm' of durations, and `None` of anything else.
 pub(super) fn kind_of_times(cell: &Bound<'_, PyAny>) -> PyResult<Option<char>> {
     let py = cell.py();
@@ -315,6 +321,16 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> Found {
     } else if items.iter().any(has_large) {
         "numpy.stack(x).astype(\"float64\") is a tensor of rows of one length, of rounded numbers: 64 bits do not hold \
          all of them"
+    } else if first.hasattr("__dlpack__")? && object.is_instance_of::<PyTuple>() {
+        match items.get(1).and_then(|second| kind_of_elements(second).ok()) {
+            Some('b') if items.len() == 2 => {
+                "from_dlpack(x[0], mask=x[1]) makes an array of values and their mask"
+            }
+            _ => {
+                "record_batch(dict(zip(names, x))) makes a table of them, and numpy.stack(x) a tensor, if they are rows of \
+                 one length"
+            }
+        }
     } else if first.hasattr("__dlpack__")? {
         "numpy.stack(x) is a tensor of rows of one length, and from_ragged(x) makes lists of rows of any length"
     } else if kind_of_times(known)?.is_some() {
@@ -472,7 +488,7 @@ impl ItemKinds {
             Self::Complex if !has_none => {
                 format!("from_dlpack(numpy.asarray({x}, \"complex128\"))")
             }
-            Self::Complex | Self::Mixed => format!("pyarrow.array(list(map(str, {x})))"),
+            Self::Complex | Self::Mixed => return None,
         })
     }
 
@@ -480,7 +496,7 @@ impl ItemKinds {
         match self {
             Self::OneKind => "an array of values",
             Self::Unsigned => "an array of values that int64 does not hold",
-            Self::Rounded => "an array of rounded numbers, as no integers hold all of them",
+            Self::Rounded => "an array of floats, which round what they do not hold",
             Self::Complex => "an array of complex numbers",
             Self::Mixed => "an array of texts, as the values are of several kinds",
         }
@@ -491,11 +507,10 @@ impl ItemKinds {
 /// loaded.
 fn are_unknown(items: &[Bound<'_, PyAny>]) -> PyResult<bool> {
     let mut kinds = items.iter().filter(|item| !is_null(item)).map(kind_of);
-    let Some(first) = items.first() else { return Ok(false) };
     if !kinds.all(|kind| kind.is_ok_and(|kind| kind == "object")) {
         return Ok(false);
     }
-    Ok(!makes_arrow(&PyList::new(first.py(), items)?, true)?)
+    Ok(!makes_arrow(items, true)?)
 }
 
 /// Whether it is a decimal, of Python's module of it in C or in Python.
@@ -520,6 +535,8 @@ fn kind_of(item: &Bound<'_, PyAny>) -> PyResult<&'static str> {
         "bool"
     } else if item.is_instance_of::<PyComplex>() {
         "complex"
+    } else if kind_of_times(item)?.is_some() {
+        "time of NumPy's"
     } else if item.hasattr("__index__")? {
         "int"
     } else if is_number(item)? {
@@ -545,46 +562,92 @@ fn kind_of(item: &Bound<'_, PyAny>) -> PyResult<&'static str> {
 const OF_ROWS: &str =
     "pyarrow.table({str(at): column for at, column in enumerate(zip(*x, strict=True))})";
 
-/// Whether pyarrow makes an array of values, the same ones. Where it is not loaded this is not known, and it is told.
-fn makes_arrow(values: &Bound<'_, PyList>, is_of_pandas: bool) -> PyResult<bool> {
-    let py = values.py();
+/// The same of rows that have nulls of pandas's.
+const OF_ROWS_OF_PANDAS: &str = "pyarrow.table({str(at): pyarrow.array(column, from_pandas=True) for at, column in \
+                                 enumerate(zip(*x, strict=True))})";
+
+/// Whether pyarrow makes an array of the first of these values, the same ones. It is told where that is not known, as pyarrow
+/// is not loaded, or the values are large.
+fn makes_arrow(values: &[Bound<'_, PyAny>], is_of_pandas: bool) -> PyResult<bool> {
+    const TRIED: usize = 100;
+    let values = &values[..values.len().min(TRIED)];
+    let Some(first) = values.first() else { return Ok(true) };
+    let py = first.py();
     let Some(pyarrow) = loaded_module(py, intern!(py, "pyarrow"))? else { return Ok(true) };
+    if are_large(values) {
+        return Ok(true);
+    }
+    let values = PyList::new(py, values)?;
     // It follows lists that hold themselves until the process ends.
-    if _check_objects(values, is_of_pandas).is_err() {
+    if _check_objects(&values, is_of_pandas).is_err() {
         return Ok(false);
     }
-    let options = [("from_pandas", is_of_pandas)].into_py_dict(py)?;
-    Ok(pyarrow.call_method("array", (values,), Some(&options)).is_ok())
+    let options = is_of_pandas.then(|| [("from_pandas", true)].into_py_dict(py)).transpose()?;
+    Ok(pyarrow.call_method("array", (values,), options.as_ref()).is_ok())
+}
+
+/// Whether it is a tensor with an axis.
+fn is_of_axes(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(tensor.hasattr("__dlpack__")? && !tensor.getattr("ndim")?.eq(0)?)
+}
+
+/// Whether arrays of these values are more than a hint may copy.
+fn are_large(values: &[Bound<'_, PyAny>]) -> bool {
+    const MOST: usize = 1 << 20;
+    let bytes = |value: &Bound<'_, PyAny>| value.getattr("nbytes")?.extract::<usize>();
+    values.iter().filter_map(|value| bytes(value).ok()).fold(0, usize::saturating_add) > MOST
+}
+
+/// Texts of the values that `x` names, whose nulls stay nulls.
+fn texts_of(items: &[Bound<'_, PyAny>], x: &str) -> String {
+    if items.iter().any(|item| is_null(item) && !item.is_none()) {
+        format!("pyarrow.array([None if pandas.isna(value) else str(value) for value in {x}])")
+    } else if items.iter().any(|item| item.is_none()) {
+        format!("pyarrow.array([value if value is None else str(value) for value in {x}])")
+    } else {
+        format!("pyarrow.array(list(map(str, {x})))")
+    }
 }
 
 /// What makes an array of values of which pyarrow makes none as they are, if anything does. In place of a dict's tensors there
 /// are its names, and of an object without a text its address.
 fn in_place_of(
-    values: &Bound<'_, PyList>,
+    values: &[Bound<'_, PyAny>],
     first: &Bound<'_, PyAny>,
     x: &str,
 ) -> PyResult<Option<(String, &'static str)>> {
-    if matches!(kind_of(first)?, "struct" | "object") {
+    if matches!(kind_of(first)?, "struct" | "object") || is_of_axes(first)? {
         return Ok(None);
     }
     if values.iter().all(|value| value.is_instance_of::<PyRange>()) {
         return Ok(Some((format!("pyarrow.array(list(map(list, {x})))"), "an array of lists")));
     }
-    let plain = PyList::empty(values.py());
-    for value in values {
+    // Such as rows of sqlite3.
+    if first.hasattr("keys")? {
+        let dict = first.py().get_type::<PyDict>();
+        let dicts = values.iter().map(|value| dict.call1((value,))).collect::<PyResult<Vec<_>>>();
+        if dicts.is_ok_and(|dicts| makes_arrow(&dicts, false).unwrap_or(false)) {
+            let made = format!("pyarrow.array(list(map(dict, {x})))");
+            return Ok(Some((made, "an array of structs")));
+        }
+    }
+    let mut plain = Vec::new();
+    for value in if are_large(values) { &[] } else { values } {
         let Ok(made) = value.call_method0("tolist") else { break };
         // Of times that Python has none for, NumPy has counts.
-        if kind_of_times(&value)?.is_some() && made.is_instance_of::<PyInt>() {
+        if kind_of_times(value)?.is_some() && made.is_instance_of::<PyInt>() {
             break;
         }
-        plain.append(made)?;
+        plain.push(made);
     }
-    if plain.len() == values.len() && makes_arrow(&plain, false)? {
+    let has_lists = first.hasattr("tolist")? && are_large(values);
+    if has_lists || (plain.len() == values.len() && makes_arrow(&plain, false)?) {
         let made = format!("pyarrow.array([item.tolist() for item in {x}])");
         return Ok(Some((made, "an array of their values")));
     }
-    let made = format!("pyarrow.array(list(map(str, {x})))");
-    Ok((!is_of_a_class(first)?).then_some((made, "an array of texts")))
+    let made = texts_of(values, x);
+    let is_address = first.str().is_ok_and(|text| text.to_string().contains(" at 0x"));
+    Ok((!is_address).then_some((made, "an array of texts")))
 }
 
 /// The values in those of several that are lists or tuples.
@@ -592,25 +655,36 @@ fn in_rows<'py>(items: &[Bound<'py, PyAny>]) -> Vec<Bound<'py, PyAny>> {
     items.iter().filter_map(|item| listed(item).ok().flatten()).flatten().collect()
 }
 
-/// Whether lists or tuples are rows of columns that are each of one kind, and of several kinds together.
-fn are_rows(items: &[Bound<'_, PyAny>]) -> PyResult<bool> {
+/// What makes a table of lists or tuples: of rows of columns that are each of one kind, and of several kinds together, or (of tensors)
+/// such as NumPy makes objects of.
+fn of_rows_of_columns(
+    items: &[Bound<'_, PyAny>],
+    is_tensor: bool,
+) -> PyResult<Option<&'static str>> {
     let mut columns = Vec::<Vec<_>>::new();
     for (at, item) in items.iter().enumerate() {
-        let Some(row) = listed(item)? else { return Ok(false) };
+        let Some(row) = listed(item)? else { return Ok(None) };
         if at == 0 {
             columns.resize_with(row.len(), Vec::new);
         }
         if row.len() != columns.len() {
-            return Ok(false);
+            return Ok(None);
         }
         columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
     }
-    for column in &columns {
-        if ItemKinds::of(column)? != ItemKinds::OneKind {
-            return Ok(false);
-        }
+    let all = columns.concat();
+    let are_objects = is_tensor && all.iter().any(|value| is_null(value) || is_of_decimals(value));
+    if !are_objects && ItemKinds::of(&all)? == ItemKinds::OneKind {
+        return Ok(None);
     }
-    Ok(ItemKinds::of(&columns.concat())? == ItemKinds::Mixed)
+    let mut is_plain = true;
+    for column in &columns {
+        if ItemKinds::of(column)? != ItemKinds::OneKind || !makes_arrow(column, true)? {
+            return Ok(None);
+        }
+        is_plain &= makes_arrow(column, false)?;
+    }
+    Ok(Some(if is_plain { OF_ROWS } else { OF_ROWS_OF_PANDAS }))
 }
 
 /// How to make an array of the list or tuple that `x` is; `None` where pyarrow makes one of it.
@@ -623,7 +697,7 @@ fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, St
     if values == ItemKinds::OneKind && !has_none && !rows.iter().any(is_null) {
         let way = match ItemKinds::of(&rows)? {
             ItemKinds::Rounded | ItemKinds::Unsigned => {
-                Some(("float", "rounded numbers, as int64 does not hold all of them"))
+                Some(("float", "floats, which round what they do not hold"))
             }
             ItemKinds::Mixed => Some(("str", "texts, as the values are of several kinds")),
             ItemKinds::OneKind | ItemKinds::Complex => None,
@@ -633,29 +707,43 @@ fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, St
             return Ok(Some((made, format!("an array of lists of {told}"))));
         }
     }
-    if let Some(made) = values.way_to_make(x, has_none) {
+    let made = match values {
+        ItemKinds::Mixed => Some(texts_of(items, x)),
+        ItemKinds::Complex if has_none => Some(texts_of(items, x)),
+        _ => values.way_to_make(x, has_none),
+    };
+    if let Some(made) = made {
         return Ok(Some((made, values.told().to_owned())));
     }
     let Some(first) = items.iter().find(|item| !is_null(item)) else { return Ok(None) };
-    let all = PyList::new(first.py(), items)?;
-    if makes_arrow(&all, is_of_pandas)? {
+    if makes_arrow(items, is_of_pandas)? {
         let plain = format!("pyarrow.array({x}{of_pandas})");
         return Ok(is_of_pandas.then(|| (plain, values.told().to_owned())));
     }
-    Ok(in_place_of(&all, first, x)?.map(|(made, told)| (made, told.to_owned())))
+    Ok(in_place_of(items, first, x)?.map(|(made, told)| (made, told.to_owned())))
+}
+
+/// Whether NumPy makes a tensor of several such values.
+fn is_of_tensors(first: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_several = is_sequence(first) || first.hasattr("__array__")?;
+    Ok((is_several || is_number(first)? || first.hasattr("__float__")?)
+        && kind_of_times(first)?.is_none())
 }
 
 /// How to make Arrow data of an object of Python's, or several, of which pyarrow makes none as they are.
 fn of_objects(object: &Bound<'_, PyAny>, x: &str, is_tensor: bool) -> Found {
-    let way_out = match listed(object)? {
-        Some(items) if x == "x" && !is_tensor && are_rows(&items)? => {
-            return Ok(Some(format!("{OF_ROWS} makes a table of rows").into()));
+    if x == "x" {
+        let items = listed(object)?.unwrap_or_default();
+        if let Some(made) = of_rows_of_columns(&items, is_tensor)? {
+            return Ok(Some(format!("{made} makes a table of rows").into()));
         }
+    }
+    let way_out = match listed(object)? {
         // NumPy has tensors of all numbers, but of nulls none.
         Some(items)
             if is_tensor
                 && !has_none(object)?
-                && !matches!(items.first().map(kind_of_times), Some(Ok(Some(_))))
+                && items.first().is_none_or(|first| is_of_tensors(first).unwrap_or(false))
                 && ItemKinds::of(&items)? != ItemKinds::Mixed
                 && ItemKinds::of(&in_rows(&items))? != ItemKinds::Mixed =>
         {
@@ -684,6 +772,12 @@ fn of_objects(object: &Bound<'_, PyAny>, x: &str, is_tensor: bool) -> Found {
 /// How to make a table of a dict of lists of which pyarrow makes none, or of values that are one row.
 fn of_columns(object: &Bound<'_, PyAny>) -> Found {
     let Ok(dict) = object.cast::<PyDict>() else { return Ok(None) };
+    // Such as a frame's `to_dict`.
+    let is_by_rows =
+        |value: &Bound<'_, PyAny>| value.cast::<PyDict>().is_ok_and(|of| !has_names(of));
+    if dict.values().iter().any(|value| is_by_rows(&value)) {
+        return Ok(Some("pandas.DataFrame(x) makes a frame of it".into()));
+    }
     let has_names = has_names(dict);
     // Names of columns are texts.
     let whole = if has_names { "x" } else { BY_TEXTS };
@@ -789,6 +883,9 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
         );
     };
     let kind = kind.extract::<String>()?;
+    if kind == "O" && object.getattr_opt("ndim")?.is_some_and(|ndim| ndim.eq(2).unwrap_or(false)) {
+        return Ok(Some(format!("pandas.DataFrame({x}) makes a frame of its columns").into()));
+    }
     // pyarrow makes arrays of arrays of one dimension.
     let is_flat = object.getattr_opt("ndim")?.is_none_or(|ndim| ndim.eq(1).unwrap_or(true));
     let flat = if is_flat { x.to_owned() } else { format!("{x}.ravel()") };
@@ -822,9 +919,16 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
             Some("pyarrow has no type for its objects: make numbers or texts of them".into())
         }
         "U" | "S" | "O" => {
-            let of_objects = match are_objects && !has_mask {
-                true => of_objects(&object.call_method0("tolist")?, x, false)?,
-                false => None,
+            let of_objects = if are_objects && !has_mask {
+                let items = object.call_method0("tolist")?;
+                match items.try_iter()?.next().transpose()? {
+                    Some(first) if is_of_axes(&first)? => {
+                        Some(WayOut::array(format!("from_ragged(list({x}))"), "an array of lists"))
+                    }
+                    _ => of_objects(&items, x, false)?,
+                }
+            } else {
+                None
             };
             let plain = || WayOut::values(flat, &format!("Arrow data of {dtype}"));
             Some(of_objects.unwrap_or_else(plain))
@@ -1068,6 +1172,14 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
             let first = value.cast::<PyTuple>().ok().and_then(|pair| pair.get_item(0).ok());
             matches!(first.as_ref().unwrap_or(value).hasattr("__dlpack__"), Ok(true))
         };
+        for (name, value) in dict.iter() {
+            let is_table = is_arrow(&value)? && is_a_table(&value)?;
+            if is_table || of_library(&value)?.is_some() {
+                return Ok(Some(
+                    format!("pass one of these tables, as x[{}]", name.repr()?).into(),
+                ));
+            }
+        }
         let are_tensors = dict.values().iter().any(|value| is_tensor(&value));
         let columns = if has_names(dict) { "x" } else { BY_TEXTS };
         let words = match are_tensors {
@@ -1106,9 +1218,39 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
     })
 }
 
-/// What makes a table of a list of dicts of tensors, which may be rows or batches.
-pub(super) const OF_SAMPLES: &str = "of samples record_batch({name: numpy.stack([row[name] for row in x]) for name in \
-                                     x[0]}) makes a table, of batches list(map(record_batch, x)) tables";
+/// What makes a table of a list of dicts, which are rows, or batches of tensors. pyarrow's `from_pylist` has the columns of the
+/// first row alone.
+pub(super) fn of_dicts(rows: &[Bound<'_, PyAny>]) -> PyResult<String> {
+    let dicts: Vec<_> = rows.iter().filter_map(|row| row.cast::<PyDict>().ok()).collect();
+    if !dicts.iter().any(|row| has_tensors(row)) {
+        return Ok(match makes_arrow(rows, false)? {
+            true => "pyarrow.table(pyarrow.array(x)) makes a table of it".to_owned(),
+            false => "pandas.DataFrame(x) makes a frame of it".to_owned(),
+        });
+    }
+    let lists = "pyarrow.table(pyarrow.array([{name: value.tolist() if hasattr(value, \"tolist\") else value for name, \
+                 value in row.items()} for row in x]))";
+    let is_tensor = |value: Bound<'_, PyAny>| {
+        value.hasattr("__dlpack__").unwrap_or(false) || is_number(&value).unwrap_or(false)
+    };
+    if !dicts.iter().all(|row| row.values().iter().all(is_tensor)) {
+        return Ok(format!("{lists} makes a table of it"));
+    }
+    let shapes = |row: &Bound<'_, PyDict>| -> PyResult<Vec<(String, String)>> {
+        let shape = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            let shape = value.getattr_opt("shape")?.map(|shape| shape.to_string());
+            Ok((name.repr()?.to_string(), shape.unwrap_or_default()))
+        };
+        row.iter().map(shape).collect()
+    };
+    let first = shapes(dicts[0])?;
+    let are_alike = dicts.iter().all(|row| shapes(row).is_ok_and(|own| own == first));
+    let made = match are_alike {
+        true => "record_batch({name: numpy.stack([row[name] for row in x]) for name in x[0]})",
+        false => lists,
+    };
+    Ok(format!("of samples {made} makes a table, of batches list(map(record_batch, x)) tables"))
+}
 
 /// How to convert a list or tuple, judged by its first item.
 fn of_items(object: &Bound<'_, PyAny>) -> Found {
@@ -1120,11 +1262,8 @@ fn of_items(object: &Bound<'_, PyAny>) -> Found {
         "several of one length are rows of numpy.stack(x) or torch.stack(x), of any length those of from_ragged(x), and \
          columns are record_batch(dict(...))"
             .into()
-    } else if let Ok(row) = first.cast::<PyDict>() {
-        match has_tensors(row) {
-            true => OF_SAMPLES.into(),
-            false => "pyarrow.Table.from_pylist(x) makes a table of it".into(),
-        }
+    } else if first.is_instance_of::<PyDict>() {
+        of_dicts(&listed(object)?.unwrap_or_default())?.into()
     } else if is_path(&first)? {
         WayOut::values("x", "an array of texts")
             .and("; if they are paths, pyarrow.dataset.dataset(x) opens them")

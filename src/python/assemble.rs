@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple, PyType};
 use pyo3::{intern, prelude::*};
 
-use super::advice::{Expected, OF_SAMPLES, has_tensors, is_a_table, listed, of_dtype};
+use super::advice::{Expected, WayOut, has_tensors, is_a_table, listed, of_dicts, of_dtype};
 use super::args::{AskedType, NamesArg, SideArg, TypeArg, pointless};
 use super::array::PyArray;
 use super::arrow::casts;
@@ -189,7 +189,7 @@ fn take_column(
 
 /// The error for what is no dict of tensors.
 fn not_columns(data: &Bound<'_, PyAny>) -> PyErr {
-    let way_out = to_name(data).ok().flatten().map(Into::into);
+    let way_out = to_name(data).ok().flatten();
     let way_out = way_out.or_else(|| Expected::Tensor.way_out(data));
     let way_out = way_out.map_or_else(String::new, |way| format!(": {way}"));
     // What has values has no short name.
@@ -203,22 +203,24 @@ fn not_columns(data: &Bound<'_, PyAny>) -> PyErr {
 }
 
 /// How to name what is tensors, or becomes them, as columns; `None` for anything else.
-fn to_name(data: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
+fn to_name(data: &Bound<'_, PyAny>) -> PyResult<Option<WayOut>> {
     if data.is_instance_of::<PyType>() {
         return Ok(None);
     }
     if is_arrow(data)? {
-        return Ok(Some(match is_a_table(data)? {
+        let words = match is_a_table(data)? {
             true => "it is a table already: pyarrow.table(x) takes it",
             false => "it is Arrow data already: pyarrow.table({\"x\": x}) makes a table with it",
-        }));
+        };
+        return Ok(Some(words.into()));
     }
     if data.hasattr("__dlpack__")? && of_dtype(data, "x")?.is_none() {
         let is_matrix = data.getattr_opt("ndim")?.is_some_and(|ndim| ndim.eq(2).unwrap_or(false));
-        return Ok(Some(match is_matrix {
+        let words = match is_matrix {
             true => "name its columns by names=, or it as one, as {\"x\": x}",
             false => "name it, as {\"x\": x}",
-        }));
+        };
+        return Ok(Some(words.into()));
     }
     if !data.is_instance_of::<PyList>() && !data.is_exact_instance_of::<PyTuple>() {
         return Ok(None);
@@ -226,26 +228,25 @@ fn to_name(data: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
     let Ok(first) = data.get_item(0) else { return Ok(None) };
     if first.is_instance_of::<PyString>() && data.len()? == 2 {
         let is_text = data.get_item(1)?.is_instance_of::<PyString>();
-        return Ok((!is_text).then_some("name it, as {x[0]: x[1]}"));
+        return Ok((!is_text).then(|| "name it, as {x[0]: x[1]}".into()));
     }
     if first.cast::<PyTuple>().is_ok_and(|pair| {
         pair.len() == 2 && pair.get_item(0).is_ok_and(|name| name.is_instance_of::<PyString>())
     }) {
-        return Ok(Some("dict(x) has them by their names"));
+        return Ok(Some("dict(x) has them by their names".into()));
     }
     if first.is_instance_of::<PyDict>() {
         let is_batch = has_tensors(first.cast::<PyDict>()?);
         let is_pair = data.len()? == 2 && !data.get_item(1)?.is_instance_of::<PyDict>();
-        return Ok(Some(match is_batch {
-            true if !is_pair => OF_SAMPLES,
-            true => "put a batch and its label into one dict, as {**x[0], \"y\": x[1]}",
-            false => "pyarrow.Table.from_pylist(x) makes a table of it",
+        return Ok(Some(match is_batch && is_pair {
+            true => "put a batch and its label into one dict, as {**x[0], \"y\": x[1]}".into(),
+            false => of_dicts(&listed(data)?.unwrap_or_default())?.into(),
         }));
     }
     let items = listed(data)?.unwrap_or_default();
     let has_tables = items.iter().any(|item| is_a_table(item).unwrap_or(false));
     let are_tensors = first.hasattr("__dlpack__")? && !has_tables;
-    Ok(are_tensors.then_some("name each of them, as {\"x\": x[0]}"))
+    Ok(are_tensors.then(|| "name each of them, as {\"x\": x[0]}".into()))
 }
 
 /// Whether it is a mapping that is no dict, and neither a tensor nor Arrow data.

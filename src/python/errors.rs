@@ -779,7 +779,9 @@ impl Wishes {
             _ => None,
         };
         let number = own.dtype.or(self.dtype.filter(|_| role != Role::Label));
-        if let (Hint::Texts, Some((number, name))) = (hint, number.zip(column)) {
+        // A field of structs is no column of the table.
+        let own_column = column.filter(|name| !name.contains('.'));
+        if let (Hint::Texts, Some((number, name))) = (hint, number.zip(own_column)) {
             // Floats would round integers that were asked for.
             let is_integer = matches!(number.code, DLDataTypeCode::INT | DLDataTypeCode::UINT);
             let kind = if is_integer { number } else { DLDataType::FLOAT64 };
@@ -790,7 +792,7 @@ impl Wishes {
             return Some(format!(
                 "make codes of it with Categories([...]){or_left_out}, or, if its texts are numbers, make these of them \
                  by table.set_column(table.column_names.index({name:?}), {name:?}, pyarrow.compute.cast(table[{name:?}], \
-                 \"{kind}\"))"
+                 \"{kind}\")), and in pandas by frame.astype({{{name:?}: \"{kind}\"}})"
             ));
         }
         let words = match (hint, role) {

@@ -44,7 +44,7 @@ pub(in crate::python) fn refuse(x: &Bound<'_, PyAny>) -> PyResult<()> {
         if !matches!(unit.as_str(), "" | "dimensionless") {
             // Those of pandas's times; what they call a value is nanoseconds, whatever the unit.
             let way_out = if get("asi8")?.is_some() {
-                "x.asi8"
+                "x.asi8, or pyarrow.array(x), which has times and nulls"
             } else if get("to_numpy")?.is_some() {
                 "x.to_numpy().view(\"int64\")"
             } else {
