@@ -1,0 +1,134 @@
+//! What makes tables of dicts, of columns or of rows.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+
+use super::arrays::of_dtype;
+use super::kinds::{is_null, is_number, kind_of, listed};
+use super::values::{ItemKinds, makes_arrow, of_values};
+use super::way_out::Found;
+use crate::python::protocols::is_arrow;
+
+/// How to make a table of a dict of lists of which pyarrow makes none, or of values that are one row.
+pub(super) fn of_columns(object: &Bound<'_, PyAny>) -> Found {
+    let Ok(dict) = object.cast::<PyDict>() else { return Ok(None) };
+    // Such as a frame's `to_dict`.
+    let is_by_rows =
+        |value: &Bound<'_, PyAny>| value.cast::<PyDict>().is_ok_and(|of| !has_names(of));
+    if dict.values().iter().any(|value| is_by_rows(&value)) {
+        return Ok(Some("pandas.DataFrame(x) makes a frame of it".into()));
+    }
+    let has_names = has_names(dict);
+    // Names of columns are texts.
+    let whole = if has_names { "x" } else { BY_TEXTS };
+    let key = |name: &Bound<'_, PyAny>| {
+        let text = if has_names { name.repr() } else { name.str()?.repr() };
+        text.map(|text| text.to_string())
+    };
+    let has_tensors = has_tensors(dict);
+    let mut arrays = Vec::new();
+    for (name, value) in dict.iter() {
+        let is_flat = value.getattr_opt("ndim")?.is_none_or(|ndim| ndim.eq(1).unwrap_or(true));
+        // Texts, times and objects of NumPy.
+        let place = format!("x[{}]", name.repr()?);
+        let way_out = if is_flat { of_dtype(&value, &place)? } else { None };
+        if let Some(made) = way_out.and_then(|way_out| way_out.made) {
+            arrays.push(format!("{}: {}", key(&name)?, made.array()));
+        } else if has_tensors && is_list_of_values(&value)? {
+            arrays.push(format!("{}: pyarrow.array({place})", key(&name)?));
+        }
+    }
+    if !arrays.is_empty() {
+        let arrays = arrays.join(", ");
+        return Ok(Some(
+            format!("record_batch({{**{whole}, {arrays}}}) makes a table of it").into(),
+        ));
+    }
+    let (mut made, mut floats, mut is_row) = (Vec::new(), Vec::new(), false);
+    for (name, value) in dict.iter() {
+        if value.is_instance_of::<PyTuple>() || value.hasattr("__dlpack__")? || is_arrow(&value)? {
+            return Ok(None);
+        }
+        let place = format!("x[{}]", name.repr()?);
+        let name = key(&name)?;
+        if let Some(items) = listed(&value)? {
+            let array = of_values(&items, &place)?;
+            made.extend(array.map(|(array, _)| format!("{name}: {array}")));
+            continue;
+        }
+        let is_number = value.hasattr("__float__")?;
+        let is_known =
+            matches!(kind_of(&value)?, "text" | "struct") || value.hasattr("isoformat")?;
+        if !is_number && !is_known && !value.is_none() {
+            return Ok(None);
+        }
+        is_row = true;
+        if is_number && ItemKinds::of(&[value])? != ItemKinds::OneKind {
+            floats.push(format!("{name}: float({place})"));
+        }
+    }
+    if is_row {
+        let row = match floats.is_empty() {
+            true => whole.to_owned(),
+            false => format!("{{**{whole}, {}}}", floats.join(", ")),
+        };
+        let made = format!("pyarrow.Table.from_pylist([{row}]) makes a table of one row");
+        return Ok(Some(made.into()));
+    }
+    let made = made.join(", ");
+    Ok((!made.is_empty())
+        .then(|| format!("pyarrow.table({{**{whole}, {made}}}) makes a table of it").into()))
+}
+
+/// Whether some of its values are tensors.
+pub(in crate::python) fn has_tensors(dict: &Bound<'_, PyDict>) -> bool {
+    dict.values().iter().any(|value| value.hasattr("__dlpack__").unwrap_or(false))
+}
+
+/// Whether it is a list, and no tensors are in it.
+pub(super) fn is_list_of_values(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Ok(items) = value.cast::<PyList>() else { return Ok(false) };
+    let first = items.iter().find(|item| !is_null(item));
+    first.map_or(Ok(true), |first| Ok(!first.hasattr("__dlpack__")?))
+}
+
+/// What has the columns of a dict by names that are texts.
+pub(super) const BY_TEXTS: &str = "{str(name): column for name, column in x.items()}";
+
+pub(super) fn has_names(dict: &Bound<'_, PyDict>) -> bool {
+    dict.keys().iter().all(|name| name.is_instance_of::<PyString>())
+}
+
+/// What makes a table of a list of dicts, which are rows, or batches of tensors. pyarrow's `from_pylist` has the columns of the
+/// first row alone.
+pub(in crate::python) fn of_dicts(rows: &[Bound<'_, PyAny>]) -> PyResult<String> {
+    let dicts: Vec<_> = rows.iter().filter_map(|row| row.cast::<PyDict>().ok()).collect();
+    if !dicts.iter().any(|row| has_tensors(row)) {
+        return Ok(match makes_arrow(rows, false)? {
+            true => "pyarrow.table(pyarrow.array(x)) makes a table of it".to_owned(),
+            false => "pandas.DataFrame(x) makes a frame of it".to_owned(),
+        });
+    }
+    let lists = "pyarrow.table(pyarrow.array([{name: value.tolist() if hasattr(value, \"tolist\") else value for name, \
+                 value in row.items()} for row in x]))";
+    let is_tensor = |value: Bound<'_, PyAny>| {
+        value.hasattr("__dlpack__").unwrap_or(false) || is_number(&value).unwrap_or(false)
+    };
+    if !dicts.iter().all(|row| row.values().iter().all(is_tensor)) {
+        return Ok(format!("{lists} makes a table of it"));
+    }
+    let shapes = |row: &Bound<'_, PyDict>| -> PyResult<Vec<(String, String)>> {
+        let shape = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            let shape = value.getattr_opt("shape")?.map(|shape| shape.to_string());
+            Ok((name.repr()?.to_string(), shape.unwrap_or_default()))
+        };
+        row.iter().map(shape).collect()
+    };
+    let first = shapes(dicts[0])?;
+    let are_alike = dicts.iter().all(|row| shapes(row).is_ok_and(|own| own == first));
+    let made = match are_alike {
+        true => "record_batch({name: numpy.stack([row[name] for row in x]) for name in x[0]})",
+        false => lists,
+    };
+    Ok(format!("of samples {made} makes a table, of batches list(map(record_batch, x)) tables"))
+}

@@ -1,0 +1,175 @@
+//! What a Python object is, as far as hints tell.
+
+use pyo3::types::{
+    PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyRange, PySet,
+    PyString, PyTuple,
+};
+use pyo3::{intern, prelude::*};
+
+use crate::python::describe::type_name;
+use crate::python::protocols::methods;
+use crate::{Error, alloc};
+
+/// Whether it tells of memory with a shape, which Arrow data of it lack: Pillow's images are columns of pixels.
+pub(super) fn has_array_interface(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    object.hasattr(intern!(object.py(), "__array_interface__"))
+}
+
+/// Whether a list, tuple or set has a None. Of other sequences, which may claim any length or never end, nothing is read.
+pub(super) fn has_none(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match listed(object)? {
+        Some(items) => Ok(items.iter().any(is_null)),
+        None => Ok(is_set(object) && object.contains(object.py().None())?),
+    }
+}
+
+/// Whether a value is None, or one of those of pandas's or NumPy's that stand for it.
+pub(in crate::python) fn is_null(value: &Bound<'_, PyAny>) -> bool {
+    let is_plain = value.is_exact_instance_of::<PyString>()
+        || value.is_exact_instance_of::<PyFloat>()
+        || value.is_exact_instance_of::<PyInt>()
+        || value.is_exact_instance_of::<PyDict>();
+    !is_plain
+        && (value.is_none()
+            || matches!(type_name(value).as_str(), "NAType" | "NaTType" | "MaskedConstant"))
+}
+
+/// Whether NumPy hides the value of an element: it has a number that is not meant.
+pub(in crate::python) fn is_masked(value: &Bound<'_, PyAny>) -> bool {
+    let mask = value.getattr_opt(intern!(value.py(), "mask")).ok().flatten();
+    mask.is_some_and(|mask| is_mask(&mask) && mask.is_truthy().unwrap_or(true))
+}
+
+/// Whether an attribute of that name is a boolean or some: other arrays have a function, or awkward's accessor.
+pub(in crate::python) fn is_mask(mask: &Bound<'_, PyAny>) -> bool {
+    let has = |name: &str| mask.hasattr(name).unwrap_or(true);
+    !mask.is_callable()
+        && (mask.is_instance_of::<PyBool>() || has("dtype") || has("__len__") || has("__dlpack__"))
+}
+
+/// The first letter of the name of a dtype.
+pub(super) fn kind_of_elements(tensor: &Bound<'_, PyAny>) -> PyResult<char> {
+    let dtype = tensor.getattr("dtype")?.str()?.to_string();
+    Ok(dtype.rsplit('.').next().and_then(|name| name.chars().next()).unwrap_or_default())
+}
+
+/// 'M' of a time of NumPy's or an array of them, 'm' of durations, and `None` of anything else.
+pub(in crate::python) fn kind_of_times(cell: &Bound<'_, PyAny>) -> PyResult<Option<char>> {
+    let py = cell.py();
+    let Some(dtype) = cell.getattr_opt(intern!(py, "dtype"))? else { return Ok(None) };
+    let Some(kind) = dtype.getattr_opt(intern!(py, "kind"))? else { return Ok(None) };
+    Ok(kind.extract().ok().filter(|kind| matches!(kind, 'M' | 'm')))
+}
+
+/// Whether a value is `pandas.NA` or `pandas.NaT`, of which pyarrow makes nulls where it is told that they are pandas's.
+pub(super) fn is_null_of_pandas(value: &Bound<'_, PyAny>) -> bool {
+    matches!(type_name(value).as_str(), "NAType" | "NaTType")
+}
+
+/// Whether a list or tuple has an integer that 64 bits do not hold, of which neither NumPy nor pyarrow makes a number.
+pub(super) fn has_large(object: &Bound<'_, PyAny>) -> bool {
+    let is_large = |item: &Bound<'_, PyAny>| {
+        item.is_instance_of::<PyInt>()
+            && item.extract::<i64>().is_err()
+            && item.extract::<u64>().is_err()
+    };
+    listed(object).is_ok_and(|items| items.unwrap_or_default().iter().any(is_large))
+}
+
+/// Whether Arrow data is a table, a frame or a reader of batches, which is no column of another table. Columns of nanoarrow
+/// have a schema too.
+pub(in crate::python) fn is_a_table(data: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let [array, _stream] = methods(data.py());
+    Ok(data.hasattr("columns")? || (data.hasattr("schema")? && !data.hasattr(array)?))
+}
+
+/// The items of a list or a tuple. Of other sequences, which may claim any length or never end, nothing is read.
+pub(in crate::python) fn listed<'py>(
+    object: &Bound<'py, PyAny>,
+) -> Result<Option<Vec<Bound<'py, PyAny>>>, Error> {
+    match (object.cast::<PyList>(), object.cast::<PyTuple>()) {
+        (Ok(list), _) => alloc::collect(list.iter()).map(Some),
+        (_, Ok(tuple)) => alloc::collect(tuple.iter()).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Whether it is a decimal, of Python's module of it in C or in Python.
+pub(in crate::python) fn is_of_decimals(item: &Bound<'_, PyAny>) -> bool {
+    ["as_integer_ratio", "quantize"].iter().all(|name| item.hasattr(*name).unwrap_or(false))
+}
+
+/// Whether it is of the class that pyarrow knows, and no `_pydecimal.Decimal`.
+pub(super) fn is_known_decimal(item: &Bound<'_, PyAny>) -> PyResult<bool> {
+    item.is_instance(&item.py().import("decimal")?.getattr("Decimal")?)
+}
+
+/// What a value of Python's is: a type of numbers, one of pyarrow's nested types, or its class.
+pub(super) fn kind_of(item: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+    Ok(if item.is_instance_of::<PyString>() || item.is_instance_of::<PyBytes>() {
+        "text"
+    } else if item.is_instance_of::<PyDict>() {
+        "struct"
+    } else if item.hasattr("__len__")? {
+        "list" // also of an array, which has the methods of numbers
+    } else if item.is_instance_of::<PyBool>() {
+        "bool"
+    } else if item.is_instance_of::<PyComplex>() {
+        "complex"
+    } else if kind_of_times(item)?.is_some() {
+        "time of NumPy's"
+    } else if item.hasattr("__index__")? {
+        "int"
+    } else if is_number(item)? {
+        "float"
+    } else if is_of_decimals(item) && is_known_decimal(item)? {
+        "decimal"
+    } else if item.hasattr("__float__")? {
+        "fraction"
+    } else if item.hasattr("isoformat")? {
+        // Beside dates pyarrow leaves out the hours of times, and beside zoned times naive ones are in UTC.
+        match (item.hasattr("hour")?, item.getattr_opt("tzinfo")?) {
+            (false, _) => "date",
+            (_, Some(zone)) if !zone.is_none() => "zoned time",
+            _ if item.hasattr("year")? => "time",
+            _ => "time of day",
+        }
+    } else {
+        "object"
+    })
+}
+
+/// Whether it is a tensor with an axis.
+pub(super) fn is_of_axes(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(tensor.hasattr("__dlpack__")? && !tensor.getattr("ndim")?.eq(0)?)
+}
+
+pub(super) fn is_path(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(object.is_instance_of::<PyString>() || object.hasattr("__fspath__")?)
+}
+
+pub(super) fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>()
+        || object.is_instance_of::<PyRange>()
+}
+
+/// Whether it has values in no order, of which NumPy makes no array.
+pub(super) fn is_set(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PySet>() || object.is_instance_of::<PyFrozenSet>()
+}
+
+/// Whether NumPy makes a number of it: it is one of Python's or NumPy's own.
+pub(super) fn is_number(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(object.is_instance_of::<PyFloat>()
+        || object.is_instance_of::<PyComplex>()
+        || object.hasattr("__index__")?
+        || (object.hasattr("__float__")? && object.hasattr("dtype")?))
+}
+
+/// Whether it is of a class that is written in Python, which no library makes a value of, unless it is a number or a time.
+pub(super) fn is_of_a_class(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_value =
+        is_number(object)? || object.hasattr("__float__")? || object.hasattr("isoformat")?;
+    Ok(!is_value && !object.hasattr("__arrow_c_array__")? && object.hasattr("__dict__")?)
+}

@@ -1,0 +1,308 @@
+//! What makes Arrow data of Python's values: of lists, rows and sets of them.
+
+use pyo3::types::{IntoPyDict, PyDict, PyFrozenSet, PyInt, PyList, PyRange, PySet};
+use pyo3::{intern, prelude::*};
+
+use super::kinds::{
+    has_none, is_null, is_null_of_pandas, is_number, is_of_axes, is_of_decimals, is_sequence,
+    is_set, kind_of, kind_of_times, listed,
+};
+use super::way_out::{Found, WayOut};
+use crate::python::objects::_check_objects;
+use crate::python::runtime::loaded_module;
+
+/// What the values of a list are to pyarrow, which makes no array of some lists of Python's objects.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum ItemKinds {
+    /// It makes an array of them.
+    OneKind,
+    /// Integers of which some are above int64's, and all within uint64.
+    Unsigned,
+    /// Numbers that only a float holds all, rounded.
+    Rounded,
+    Complex,
+    /// Of several kinds.
+    Mixed,
+}
+
+impl ItemKinds {
+    pub(super) fn of(items: &[Bound<'_, PyAny>]) -> PyResult<Self> {
+        let (mut kinds, mut low, mut high) = (Vec::<&str>::new(), 0_i128, 0_i128);
+        for item in items.iter().filter(|item| !is_null(item)) {
+            if item.is_instance_of::<PyInt>() {
+                let number = item.extract().unwrap_or(i128::MAX);
+                (low, high) = (low.min(number), high.max(number));
+            }
+            let kind = kind_of(item)?;
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        let are_all = |known: &[&str]| kinds.iter().all(|kind| known.contains(kind));
+        let fits = |least: i128, most: i128| least <= low && high <= most;
+        // Floats hold all integers up to here.
+        const EXACT: i128 = 1 << 53;
+        Ok(if are_all(&["int"]) {
+            match (fits(i64::MIN.into(), i64::MAX.into()), fits(0, u64::MAX.into())) {
+                (true, _) => Self::OneKind,
+                (_, true) => Self::Unsigned,
+                _ => Self::Rounded,
+            }
+        } else if are_all(&["bool"])
+            || are_all(&["int", "decimal"])
+            || (are_all(&["int", "float"]) && fits(-EXACT, EXACT))
+        {
+            Self::OneKind
+        } else if are_all(&["bool", "int", "float", "decimal", "fraction"]) {
+            Self::Rounded
+        } else if are_all(&["bool", "int", "float", "complex"]) {
+            Self::Complex
+        } else if kinds.len() == 1 {
+            Self::OneKind
+        } else {
+            Self::Mixed
+        })
+    }
+
+    /// What makes Arrow data of the values that `x` names; `None` where pyarrow does.
+    pub(super) fn way_to_make(self, x: &str, has_none: bool) -> Option<String> {
+        Some(match self {
+            Self::OneKind => return None,
+            Self::Unsigned => format!("pyarrow.array({x}, \"uint64\")"),
+            Self::Rounded if has_none => {
+                format!("pyarrow.array(numpy.asarray({x}, \"float64\"), from_pandas=True)")
+            }
+            Self::Rounded => format!("pyarrow.array(numpy.asarray({x}, \"float64\"))"),
+            Self::Complex if !has_none => {
+                format!("from_dlpack(numpy.asarray({x}, \"complex128\"))")
+            }
+            Self::Complex | Self::Mixed => return None,
+        })
+    }
+
+    pub(super) fn told(self) -> &'static str {
+        match self {
+            Self::OneKind => "an array of values",
+            Self::Unsigned => "an array of values that int64 does not hold",
+            Self::Rounded => "an array of floats, which round what they do not hold",
+            Self::Complex => "an array of complex numbers",
+            Self::Mixed => "an array of texts, as the values are of several kinds",
+        }
+    }
+}
+
+/// Whether a list has objects of Python's alone, of which pyarrow makes no array. Nothing is known of that where it is not
+/// loaded.
+pub(super) fn are_unknown(items: &[Bound<'_, PyAny>]) -> PyResult<bool> {
+    let mut kinds = items.iter().filter(|item| !is_null(item)).map(kind_of);
+    if !kinds.all(|kind| kind.is_ok_and(|kind| kind == "object")) {
+        return Ok(false);
+    }
+    Ok(!makes_arrow(items, true)?)
+}
+
+/// What makes a table of rows of values of several types, such as those of a database.
+pub(super) const OF_ROWS: &str =
+    "pyarrow.table({str(at): column for at, column in enumerate(zip(*x, strict=True))})";
+
+/// The same of rows that have nulls of pandas's.
+pub(super) const OF_ROWS_OF_PANDAS: &str = "pyarrow.table({str(at): pyarrow.array(column, from_pandas=True) for at, column in \
+                                 enumerate(zip(*x, strict=True))})";
+
+/// Whether pyarrow makes an array of the first of these values, the same ones. It is told where that is not known, as pyarrow
+/// is not loaded, or the values are large.
+pub(super) fn makes_arrow(values: &[Bound<'_, PyAny>], is_of_pandas: bool) -> PyResult<bool> {
+    const TRIED: usize = 100;
+    let values = &values[..values.len().min(TRIED)];
+    let Some(first) = values.first() else { return Ok(true) };
+    let py = first.py();
+    let Some(pyarrow) = loaded_module(py, intern!(py, "pyarrow"))? else { return Ok(true) };
+    if are_large(values) {
+        return Ok(true);
+    }
+    let values = PyList::new(py, values)?;
+    // It follows lists that hold themselves until the process ends.
+    if _check_objects(&values, is_of_pandas).is_err() {
+        return Ok(false);
+    }
+    let options = is_of_pandas.then(|| [("from_pandas", true)].into_py_dict(py)).transpose()?;
+    Ok(pyarrow.call_method("array", (values,), options.as_ref()).is_ok())
+}
+
+/// Whether arrays of these values are more than a hint may copy.
+pub(super) fn are_large(values: &[Bound<'_, PyAny>]) -> bool {
+    const MOST: usize = 1 << 20;
+    let bytes = |value: &Bound<'_, PyAny>| value.getattr("nbytes")?.extract::<usize>();
+    values.iter().filter_map(|value| bytes(value).ok()).fold(0, usize::saturating_add) > MOST
+}
+
+/// Texts of the values that `x` names, whose nulls stay nulls.
+pub(super) fn texts_of(items: &[Bound<'_, PyAny>], x: &str) -> String {
+    if items.iter().any(|item| is_null(item) && !item.is_none()) {
+        format!("pyarrow.array([None if pandas.isna(value) else str(value) for value in {x}])")
+    } else if items.iter().any(|item| item.is_none()) {
+        format!("pyarrow.array([value if value is None else str(value) for value in {x}])")
+    } else {
+        format!("pyarrow.array(list(map(str, {x})))")
+    }
+}
+
+/// What makes an array of values of which pyarrow makes none as they are, if anything does. In place of a dict's tensors there
+/// are its names, and of an object without a text its address.
+pub(super) fn in_place_of(
+    values: &[Bound<'_, PyAny>],
+    first: &Bound<'_, PyAny>,
+    x: &str,
+) -> PyResult<Option<(String, &'static str)>> {
+    if matches!(kind_of(first)?, "struct" | "object") || is_of_axes(first)? {
+        return Ok(None);
+    }
+    if values.iter().all(|value| value.is_instance_of::<PyRange>()) {
+        return Ok(Some((format!("pyarrow.array(list(map(list, {x})))"), "an array of lists")));
+    }
+    // Such as rows of sqlite3.
+    if first.hasattr("keys")? {
+        let dict = first.py().get_type::<PyDict>();
+        let dicts = values.iter().map(|value| dict.call1((value,))).collect::<PyResult<Vec<_>>>();
+        if dicts.is_ok_and(|dicts| makes_arrow(&dicts, false).unwrap_or(false)) {
+            let made = format!("pyarrow.array(list(map(dict, {x})))");
+            return Ok(Some((made, "an array of structs")));
+        }
+    }
+    let mut plain = Vec::new();
+    for value in if are_large(values) { &[] } else { values } {
+        let Ok(made) = value.call_method0("tolist") else { break };
+        // Of times that Python has none for, NumPy has counts.
+        if kind_of_times(value)?.is_some() && made.is_instance_of::<PyInt>() {
+            break;
+        }
+        plain.push(made);
+    }
+    let has_lists = first.hasattr("tolist")? && are_large(values);
+    if has_lists || (plain.len() == values.len() && makes_arrow(&plain, false)?) {
+        let made = format!("pyarrow.array([item.tolist() for item in {x}])");
+        return Ok(Some((made, "an array of their values")));
+    }
+    let made = texts_of(values, x);
+    let is_address = first.str().is_ok_and(|text| text.to_string().contains(" at 0x"));
+    Ok((!is_address).then_some((made, "an array of texts")))
+}
+
+/// The values in those of several that are lists or tuples.
+pub(super) fn in_rows<'py>(items: &[Bound<'py, PyAny>]) -> Vec<Bound<'py, PyAny>> {
+    items.iter().filter_map(|item| listed(item).ok().flatten()).flatten().collect()
+}
+
+/// What makes a table of lists or tuples: of rows of columns that are each of one kind, and of several kinds together, or (of tensors)
+/// such as NumPy makes objects of.
+pub(super) fn of_rows_of_columns(
+    items: &[Bound<'_, PyAny>],
+    is_tensor: bool,
+) -> PyResult<Option<&'static str>> {
+    let mut columns = Vec::<Vec<_>>::new();
+    for (at, item) in items.iter().enumerate() {
+        let Some(row) = listed(item)? else { return Ok(None) };
+        if at == 0 {
+            columns.resize_with(row.len(), Vec::new);
+        }
+        if row.len() != columns.len() {
+            return Ok(None);
+        }
+        columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
+    }
+    let all = columns.concat();
+    let are_objects = is_tensor && all.iter().any(|value| is_null(value) || is_of_decimals(value));
+    if !are_objects && ItemKinds::of(&all)? == ItemKinds::OneKind {
+        return Ok(None);
+    }
+    let mut is_plain = true;
+    for column in &columns {
+        if ItemKinds::of(column)? != ItemKinds::OneKind || !makes_arrow(column, true)? {
+            return Ok(None);
+        }
+        is_plain &= makes_arrow(column, false)?;
+    }
+    Ok(Some(if is_plain { OF_ROWS } else { OF_ROWS_OF_PANDAS }))
+}
+
+/// How to make an array of the list or tuple that `x` is; `None` where pyarrow makes one of it.
+pub(super) fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, String)>> {
+    let has_none = items.iter().any(is_null);
+    let rows = in_rows(items);
+    let is_of_pandas = items.iter().chain(&rows).any(is_null_of_pandas);
+    let of_pandas = if is_of_pandas { ", from_pandas=True" } else { "" };
+    let values = ItemKinds::of(items)?;
+    if values == ItemKinds::OneKind && !has_none && !rows.iter().any(is_null) {
+        let way = match ItemKinds::of(&rows)? {
+            ItemKinds::Rounded | ItemKinds::Unsigned => {
+                Some(("float", "floats, which round what they do not hold"))
+            }
+            ItemKinds::Mixed => Some(("str", "texts, as the values are of several kinds")),
+            ItemKinds::OneKind | ItemKinds::Complex => None,
+        };
+        if let Some((number, told)) = way {
+            let made = format!("pyarrow.array([list(map({number}, row)) for row in {x}])");
+            return Ok(Some((made, format!("an array of lists of {told}"))));
+        }
+    }
+    let made = match values {
+        ItemKinds::Mixed => Some(texts_of(items, x)),
+        ItemKinds::Complex if has_none => Some(texts_of(items, x)),
+        _ => values.way_to_make(x, has_none),
+    };
+    if let Some(made) = made {
+        return Ok(Some((made, values.told().to_owned())));
+    }
+    let Some(first) = items.iter().find(|item| !is_null(item)) else { return Ok(None) };
+    if makes_arrow(items, is_of_pandas)? {
+        let plain = format!("pyarrow.array({x}{of_pandas})");
+        return Ok(is_of_pandas.then(|| (plain, values.told().to_owned())));
+    }
+    Ok(in_place_of(items, first, x)?.map(|(made, told)| (made, told.to_owned())))
+}
+
+/// Whether NumPy makes a tensor of several such values.
+pub(super) fn is_of_tensors(first: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_several = is_sequence(first) || first.hasattr("__array__")?;
+    Ok((is_several || is_number(first)? || first.hasattr("__float__")?)
+        && kind_of_times(first)?.is_none())
+}
+
+/// How to make Arrow data of an object of Python's, or several, of which pyarrow makes none as they are.
+pub(super) fn of_objects(object: &Bound<'_, PyAny>, x: &str, is_tensor: bool) -> Found {
+    if x == "x" {
+        let items = listed(object)?.unwrap_or_default();
+        if let Some(made) = of_rows_of_columns(&items, is_tensor)? {
+            return Ok(Some(format!("{made} makes a table of rows").into()));
+        }
+    }
+    let way_out = match listed(object)? {
+        // NumPy has tensors of all numbers, but of nulls none.
+        Some(items)
+            if is_tensor
+                && !has_none(object)?
+                && items.first().is_none_or(|first| is_of_tensors(first).unwrap_or(false))
+                && ItemKinds::of(&items)? != ItemKinds::Mixed
+                && ItemKinds::of(&in_rows(&items))? != ItemKinds::Mixed =>
+        {
+            None
+        }
+        Some(items) => of_values(&items, x)?,
+        None if is_set(object) => {
+            // A subclass may iterate without an end.
+            let len = object.cast::<PySet>().map_or(usize::MAX, |set| set.len());
+            let len = object.cast::<PyFrozenSet>().map_or(len, |set| set.len());
+            let items = object.try_iter()?.take(len).collect::<PyResult<Vec<_>>>()?;
+            of_values(&items, &format!("list({x})"))?
+        }
+        None if !is_tensor && is_number(object)? => {
+            let made = match ItemKinds::of(std::slice::from_ref(object))? {
+                ItemKinds::Rounded => Some(format!("pyarrow.array([float({x})])")),
+                values => values.way_to_make(&format!("[{x}]"), false),
+            };
+            made.map(|made| (made, "an array of one value".to_owned()))
+        }
+        None => None,
+    };
+    Ok(way_out.map(|(made, told)| WayOut::array(made, &told)))
+}
