@@ -1871,7 +1871,9 @@ def test_a_file_of_a_dataset_whose_first_block_has_another_type_is_told(form, sh
     for name, value in ("a", "1"), ("b", "2.5"):
         text = f"y,x\n1,{value}\n" if form == "csv" else f'{{"y": 1, "x": {value}}}\n'
         (tmp_path / f"{name}.{form}").write_text(text)
-    told = rf'b\.{form}: column "x" is double there and int64 in the schema .*another schema=, or'
+    # A path of JSON is none that a Loader reads.
+    way = "another schema= reads it" if form == "json" else "another schema=, or the path"
+    told = rf'b\.{form}: column "x" is double there and int64 in the schema .*{way}'
     with pytest.raises(ValueError, match=told):
         list(Loader(ds.dataset(tmp_path, format=form), batch_size=2, shuffle=shuffle))
     schema = pa.schema({"y": pa.int64(), "x": pa.float64()})

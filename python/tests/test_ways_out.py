@@ -92,7 +92,7 @@ ARROW = {
     "polars' frames": ([pl.from_arrow(TABLE)] * 2, r"polars\.concat\(x\)", pl.concat),
     "our arrays": ([Array(pa.array([1]))], r"concat_arrays\(map\(pyarrow\.array, x\)\)",
                    lambda x: pa.concat_arrays(map(pa.array, x))),
-    "rows": ([{"a": 1}], r"pyarrow\.Table\.from_pylist\(x\)", pa.Table.from_pylist),
+    "rows": ([{"a": 1}], r"pyarrow\.table\(pyarrow\.array\(x\)\)", lambda x: pa.table(pa.array(x))),
     "a dict": ({"a": [1]}, r"pyarrow\.table\(x\)", pa.table),
     "a dict by numbers": (
         {0: [1]}, r"table\(\{str\(name\): column for name, column in x.items\(\)\}\)",
