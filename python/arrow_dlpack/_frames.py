@@ -306,7 +306,7 @@ def _conversion_of_cells(cells: Any, is_masked: bool) -> str:
     if (
         len(times) < len(cells)
         or units & {"ns", "ps", "fs", "as"}
-        or any(numpy.any(_wraps(cell, kind) & ~numpy.isnat(cell)) for cell in cells)
+        or any(_wraps(cell, kind) for cell in cells)
     ):
         return _CONVERTED["object"]
     made = f'cell.astype("{kind}")'
@@ -319,9 +319,11 @@ def _is_deep(cell: Any) -> bool:
     return bool(getattr(cell, "ndim", 2 if is_image else 0) > 1)
 
 
-def _wraps(times: Any, kind: str) -> Any:
-    """Which times of NumPy's are others in this unit."""
-    return times.astype(kind).astype(times.dtype) != times
+def _wraps(times: Any, kind: str) -> bool:
+    """Whether a time of NumPy's is another one in this unit."""
+    numpy = sys.modules["numpy"]
+    back = times.astype(kind).astype(times.dtype)
+    return bool(numpy.any((back != times) & ~numpy.isnat(times)))
 
 
 def _way_of(name: Any, made: str) -> str:

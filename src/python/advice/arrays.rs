@@ -21,11 +21,10 @@ pub(in crate::python) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
         );
     };
     let kind = kind.extract::<String>()?;
-    if kind == "O" && object.getattr_opt("ndim")?.is_some_and(|ndim| ndim.eq(2).unwrap_or(false)) {
-        return Ok(Some(format!("pandas.DataFrame({x}) makes a frame of its columns").into()));
-    }
     // pyarrow makes arrays of arrays of one dimension.
-    let is_flat = object.getattr_opt("ndim")?.is_none_or(|ndim| ndim.eq(1).unwrap_or(true));
+    let ndim = object.getattr_opt("ndim")?;
+    let has_columns = ndim.as_ref().is_some_and(|ndim| ndim.eq(2).unwrap_or(false));
+    let is_flat = ndim.is_none_or(|ndim| ndim.eq(1).unwrap_or(true));
     let flat = if is_flat { x.to_owned() } else { format!("{x}.ravel()") };
     let swapped = format!("{x}.astype({x}.dtype.newbyteorder(\"=\")) has the machine's byte order");
     // Of texts, objects and times pyarrow takes the mask too.
@@ -48,28 +47,17 @@ pub(in crate::python) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
             Some(format!("{swapped}, of which pyarrow.array makes Arrow data").into())
         }
         "M" | "m" => Some(WayOut::values(flat, &format!("Arrow data of {dtype}")).and(&numbers)),
+        "O" if has_columns => {
+            Some(format!("pandas.DataFrame({x}) makes a frame of its columns").into())
+        }
         "O" if object.hasattr("levels")? => {
             Some(format!("{x}.to_frame() makes a frame of it").into())
         }
-        "O" if are_objects
-            && are_unknown(&listed(&object.call_method0("tolist")?)?.unwrap_or_default())? =>
-        {
-            Some("pyarrow has no type for its objects: make numbers or texts of them".into())
-        }
         "U" | "S" | "O" => {
-            let of_objects = if are_objects && !has_mask {
-                let items = object.call_method0("tolist")?;
-                match items.try_iter()?.next().transpose()? {
-                    Some(first) if is_of_axes(&first)? => {
-                        Some(WayOut::array(format!("from_ragged(list({x}))"), "an array of lists"))
-                    }
-                    _ => of_objects(&items, x, false)?,
-                }
-            } else {
-                None
-            };
+            let objects =
+                if are_objects { of_array_of_objects(object, x, has_mask)? } else { None };
             let plain = || WayOut::values(flat, &format!("Arrow data of {dtype}"));
-            Some(of_objects.unwrap_or_else(plain))
+            Some(objects.unwrap_or_else(plain))
         }
         "T" => Some(WayOut::values(format!("{flat}.tolist()"), "Arrow data of texts")),
         "V" if !dtype.getattr("names")?.is_none() => {
@@ -102,8 +90,26 @@ pub(in crate::python) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
     })
 }
 
+/// How to convert an array of Python's objects; `None` where pyarrow makes Arrow data of it.
+fn of_array_of_objects(object: &Bound<'_, PyAny>, x: &str, has_mask: bool) -> Found {
+    let array = object.call_method0("tolist")?;
+    let items = listed(&array)?.unwrap_or_default();
+    if are_unknown(&items)? {
+        return Ok(Some(
+            "pyarrow has no type for its objects: make numbers or texts of them".into(),
+        ));
+    }
+    match items.first() {
+        _ if has_mask => Ok(None),
+        Some(first) if is_of_axes(first)? => {
+            Ok(Some(WayOut::array(format!("from_ragged(list({x}))"), "an array of lists")))
+        }
+        _ => of_objects(&array, x, false),
+    }
+}
+
 /// What to do with an array of NumPy's records. `x`: what it is called.
-pub(super) fn of_fields(dtype: &Bound<'_, PyAny>, x: &str, is_flat: bool) -> PyResult<String> {
+fn of_fields(dtype: &Bound<'_, PyAny>, x: &str, is_flat: bool) -> PyResult<String> {
     let mut are_flat = is_flat;
     let mut is_other = None;
     for name in dtype.getattr("names")?.try_iter()? {
@@ -140,7 +146,7 @@ pub(super) fn of_fields(dtype: &Bound<'_, PyAny>, x: &str, is_flat: bool) -> PyR
 
 /// Whether a field of NumPy's records is of a dtype that takes a conversion. pyarrow makes arrays of a column of texts and of
 /// times.
-pub(super) fn is_of_other_dtype(base: &Bound<'_, PyAny>, is_column: bool) -> PyResult<bool> {
+fn is_of_other_dtype(base: &Bound<'_, PyAny>, is_column: bool) -> PyResult<bool> {
     let kind = base.getattr("kind")?.extract::<String>()?;
     Ok(match kind.as_str() {
         "b" | "i" | "u" => false,
@@ -194,7 +200,7 @@ pub(in crate::python) fn of_times(array: &Bound<'_, PyAny>) -> Found {
 }
 
 /// How to convert times of a unit that Arrow has not; `None` of others. `flat`: the expression of an array of one dimension.
-pub(super) fn times_for_arrow(dtype: &Bound<'_, PyAny>, kind: &str, flat: &str) -> Found {
+fn times_for_arrow(dtype: &Bound<'_, PyAny>, kind: &str, flat: &str) -> Found {
     if kind != "M" && kind != "m" {
         return Ok(None);
     }
@@ -254,14 +260,14 @@ pub(in crate::python) fn of_layout(object: &Bound<'_, PyAny>) -> PyResult<Option
 
 /// Whether a tensor of PyTorch's lies in memory in another way than at strides: sparse, in any of the formats, or as oneDNN
 /// has it.
-pub(super) fn is_not_strided(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn is_not_strided(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Some(layout) = object.getattr_opt("layout")? else { return Ok(false) };
     let name = layout.str()?.to_string();
     Ok(name.starts_with("torch.") && name != "torch.strided")
 }
 
 /// Whether it is a view of PyTorch's whose elements are yet to be conjugated, or negated.
-pub(super) fn is_lazily(object: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+fn is_lazily(object: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
     match object.getattr_opt(name)? {
         Some(method) if method.is_callable() => method.call0()?.is_truthy(),
         _ => Ok(false),

@@ -86,7 +86,7 @@ pub(in crate::python) fn has_tensors(dict: &Bound<'_, PyDict>) -> bool {
 }
 
 /// Whether it is a list, and no tensors are in it.
-pub(super) fn is_list_of_values(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn is_list_of_values(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Ok(items) = value.cast::<PyList>() else { return Ok(false) };
     let first = items.iter().find(|item| !is_null(item));
     first.map_or(Ok(true), |first| Ok(!first.hasattr("__dlpack__")?))

@@ -100,7 +100,7 @@ pub(in crate::python) fn is_of_decimals(item: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Whether it is of the class that pyarrow knows, and no `_pydecimal.Decimal`.
-pub(super) fn is_known_decimal(item: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn is_known_decimal(item: &Bound<'_, PyAny>) -> PyResult<bool> {
     item.is_instance(&item.py().import("decimal")?.getattr("Decimal")?)
 }
 

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 /// Classes of libraries close to Arrow, recognised by attributes that only they have. The first match counts.
-pub(super) const LIBRARIES: &[(&[&str], &str)] = &[
+const LIBRARIES: &[(&[&str], &str)] = &[
     (
         &["set_epoch", "state_dict", "categories"],
         "a Loader makes batches of tensors: loop over it, or pass what it reads",

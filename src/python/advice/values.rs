@@ -4,8 +4,8 @@ use pyo3::types::{IntoPyDict, PyDict, PyFrozenSet, PyInt, PyList, PyRange, PySet
 use pyo3::{intern, prelude::*};
 
 use super::kinds::{
-    has_none, is_null, is_null_of_pandas, is_number, is_of_axes, is_of_decimals, is_sequence,
-    is_set, kind_of, kind_of_times, listed,
+    is_null, is_null_of_pandas, is_number, is_of_axes, is_of_decimals, is_sequence, is_set,
+    kind_of, kind_of_times, listed,
 };
 use super::way_out::{Found, WayOut};
 use crate::python::objects::_check_objects;
@@ -64,8 +64,9 @@ impl ItemKinds {
         })
     }
 
-    /// What makes Arrow data of the values that `x` names; `None` where pyarrow does.
-    pub(super) fn way_to_make(self, x: &str, has_none: bool) -> Option<String> {
+    /// What makes Arrow data of items of this kind, which `x` names; `None` where pyarrow does.
+    fn way_to_make(self, items: &[Bound<'_, PyAny>], x: &str) -> Option<String> {
+        let has_none = items.iter().any(is_null);
         Some(match self {
             Self::OneKind => return None,
             Self::Unsigned => format!("pyarrow.array({x}, \"uint64\")"),
@@ -76,11 +77,11 @@ impl ItemKinds {
             Self::Complex if !has_none => {
                 format!("from_dlpack(numpy.asarray({x}, \"complex128\"))")
             }
-            Self::Complex | Self::Mixed => return None,
+            Self::Complex | Self::Mixed => texts_of(items, x),
         })
     }
 
-    pub(super) fn told(self) -> &'static str {
+    fn told(self) -> &'static str {
         match self {
             Self::OneKind => "an array of values",
             Self::Unsigned => "an array of values that int64 does not hold",
@@ -102,17 +103,19 @@ pub(super) fn are_unknown(items: &[Bound<'_, PyAny>]) -> PyResult<bool> {
 }
 
 /// What makes a table of rows of values of several types, such as those of a database.
-pub(super) const OF_ROWS: &str =
+const OF_ROWS: &str =
     "pyarrow.table({str(at): column for at, column in enumerate(zip(*x, strict=True))})";
 
 /// The same of rows that have nulls of pandas's.
-pub(super) const OF_ROWS_OF_PANDAS: &str = "pyarrow.table({str(at): pyarrow.array(column, from_pandas=True) for at, column in \
+const OF_ROWS_OF_PANDAS: &str = "pyarrow.table({str(at): pyarrow.array(column, from_pandas=True) for at, column in \
                                  enumerate(zip(*x, strict=True))})";
+
+/// Of how many values a hint tries what it tells.
+const TRIED: usize = 100;
 
 /// Whether pyarrow makes an array of the first of these values, the same ones. It is told where that is not known, as pyarrow
 /// is not loaded, or the values are large.
 pub(super) fn makes_arrow(values: &[Bound<'_, PyAny>], is_of_pandas: bool) -> PyResult<bool> {
-    const TRIED: usize = 100;
     let values = &values[..values.len().min(TRIED)];
     let Some(first) = values.first() else { return Ok(true) };
     let py = first.py();
@@ -130,14 +133,17 @@ pub(super) fn makes_arrow(values: &[Bound<'_, PyAny>], is_of_pandas: bool) -> Py
 }
 
 /// Whether arrays of these values are more than a hint may copy.
-pub(super) fn are_large(values: &[Bound<'_, PyAny>]) -> bool {
+fn are_large(values: &[Bound<'_, PyAny>]) -> bool {
     const MOST: usize = 1 << 20;
-    let bytes = |value: &Bound<'_, PyAny>| value.getattr("nbytes")?.extract::<usize>();
-    values.iter().filter_map(|value| bytes(value).ok()).fold(0, usize::saturating_add) > MOST
+    let bytes = |value: &Bound<'_, PyAny>| {
+        let bytes = value.getattr_opt(intern!(value.py(), "nbytes")).ok().flatten()?;
+        bytes.extract::<usize>().ok()
+    };
+    values.iter().filter_map(bytes).fold(0, usize::saturating_add) > MOST
 }
 
 /// Texts of the values that `x` names, whose nulls stay nulls.
-pub(super) fn texts_of(items: &[Bound<'_, PyAny>], x: &str) -> String {
+fn texts_of(items: &[Bound<'_, PyAny>], x: &str) -> String {
     if items.iter().any(|item| is_null(item) && !item.is_none()) {
         format!("pyarrow.array([None if pandas.isna(value) else str(value) for value in {x}])")
     } else if items.iter().any(|item| item.is_none()) {
@@ -149,7 +155,7 @@ pub(super) fn texts_of(items: &[Bound<'_, PyAny>], x: &str) -> String {
 
 /// What makes an array of values of which pyarrow makes none as they are, if anything does. In place of a dict's tensors there
 /// are its names, and of an object without a text its address.
-pub(super) fn in_place_of(
+fn in_place_of(
     values: &[Bound<'_, PyAny>],
     first: &Bound<'_, PyAny>,
     x: &str,
@@ -163,23 +169,14 @@ pub(super) fn in_place_of(
     // Such as rows of sqlite3.
     if first.hasattr("keys")? {
         let dict = first.py().get_type::<PyDict>();
-        let dicts = values.iter().map(|value| dict.call1((value,))).collect::<PyResult<Vec<_>>>();
+        let dicts = values.iter().take(TRIED).map(|value| dict.call1((value,)));
+        let dicts = dicts.collect::<PyResult<Vec<_>>>();
         if dicts.is_ok_and(|dicts| makes_arrow(&dicts, false).unwrap_or(false)) {
             let made = format!("pyarrow.array(list(map(dict, {x})))");
             return Ok(Some((made, "an array of structs")));
         }
     }
-    let mut plain = Vec::new();
-    for value in if are_large(values) { &[] } else { values } {
-        let Ok(made) = value.call_method0("tolist") else { break };
-        // Of times that Python has none for, NumPy has counts.
-        if kind_of_times(value)?.is_some() && made.is_instance_of::<PyInt>() {
-            break;
-        }
-        plain.push(made);
-    }
-    let has_lists = first.hasattr("tolist")? && are_large(values);
-    if has_lists || (plain.len() == values.len() && makes_arrow(&plain, false)?) {
+    if have_lists(values, first)? {
         let made = format!("pyarrow.array([item.tolist() for item in {x}])");
         return Ok(Some((made, "an array of their values")));
     }
@@ -188,14 +185,31 @@ pub(super) fn in_place_of(
     Ok((!is_address).then_some((made, "an array of texts")))
 }
 
+/// Whether `tolist` of each has values of which pyarrow makes an array. Of large ones it is told.
+fn have_lists(values: &[Bound<'_, PyAny>], first: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if are_large(values) {
+        return first.hasattr("tolist");
+    }
+    let mut plain = Vec::new();
+    for value in values {
+        let Ok(made) = value.call_method0("tolist") else { return Ok(false) };
+        // Of times that Python has none for, NumPy has counts.
+        if kind_of_times(value)?.is_some() && made.is_instance_of::<PyInt>() {
+            return Ok(false);
+        }
+        plain.push(made);
+    }
+    makes_arrow(&plain, false)
+}
+
 /// The values in those of several that are lists or tuples.
-pub(super) fn in_rows<'py>(items: &[Bound<'py, PyAny>]) -> Vec<Bound<'py, PyAny>> {
+fn in_rows<'py>(items: &[Bound<'py, PyAny>]) -> Vec<Bound<'py, PyAny>> {
     items.iter().filter_map(|item| listed(item).ok().flatten()).flatten().collect()
 }
 
 /// What makes a table of lists or tuples: of rows of columns that are each of one kind, and of several kinds together, or (of tensors)
 /// such as NumPy makes objects of.
-pub(super) fn of_rows_of_columns(
+fn of_rows_of_columns(
     items: &[Bound<'_, PyAny>],
     is_tensor: bool,
 ) -> PyResult<Option<&'static str>> {
@@ -215,24 +229,22 @@ pub(super) fn of_rows_of_columns(
     if !are_objects && ItemKinds::of(&all)? == ItemKinds::OneKind {
         return Ok(None);
     }
-    let mut is_plain = true;
+    let is_of_pandas = all.iter().any(is_null_of_pandas);
     for column in &columns {
-        if ItemKinds::of(column)? != ItemKinds::OneKind || !makes_arrow(column, true)? {
+        if ItemKinds::of(column)? != ItemKinds::OneKind || !makes_arrow(column, is_of_pandas)? {
             return Ok(None);
         }
-        is_plain &= makes_arrow(column, false)?;
     }
-    Ok(Some(if is_plain { OF_ROWS } else { OF_ROWS_OF_PANDAS }))
+    Ok(Some(if is_of_pandas { OF_ROWS_OF_PANDAS } else { OF_ROWS }))
 }
 
 /// How to make an array of the list or tuple that `x` is; `None` where pyarrow makes one of it.
 pub(super) fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, String)>> {
-    let has_none = items.iter().any(is_null);
     let rows = in_rows(items);
     let is_of_pandas = items.iter().chain(&rows).any(is_null_of_pandas);
     let of_pandas = if is_of_pandas { ", from_pandas=True" } else { "" };
     let values = ItemKinds::of(items)?;
-    if values == ItemKinds::OneKind && !has_none && !rows.iter().any(is_null) {
+    if values == ItemKinds::OneKind && !items.iter().chain(&rows).any(is_null) {
         let way = match ItemKinds::of(&rows)? {
             ItemKinds::Rounded | ItemKinds::Unsigned => {
                 Some(("float", "floats, which round what they do not hold"))
@@ -245,12 +257,7 @@ pub(super) fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<
             return Ok(Some((made, format!("an array of lists of {told}"))));
         }
     }
-    let made = match values {
-        ItemKinds::Mixed => Some(texts_of(items, x)),
-        ItemKinds::Complex if has_none => Some(texts_of(items, x)),
-        _ => values.way_to_make(x, has_none),
-    };
-    if let Some(made) = made {
+    if let Some(made) = values.way_to_make(items, x) {
         return Ok(Some((made, values.told().to_owned())));
     }
     let Some(first) = items.iter().find(|item| !is_null(item)) else { return Ok(None) };
@@ -261,33 +268,30 @@ pub(super) fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<
     Ok(in_place_of(items, first, x)?.map(|(made, told)| (made, told.to_owned())))
 }
 
-/// Whether NumPy makes a tensor of several such values.
-pub(super) fn is_of_tensors(first: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let is_several = is_sequence(first) || first.hasattr("__array__")?;
-    Ok((is_several || is_number(first)? || first.hasattr("__float__")?)
-        && kind_of_times(first)?.is_none())
+/// Whether NumPy makes a tensor of the items: of all numbers, but of nulls none.
+fn are_of_tensors(items: &[Bound<'_, PyAny>]) -> PyResult<bool> {
+    let is_of_tensors = |first: &Bound<'_, PyAny>| {
+        let is_several = is_sequence(first) || first.hasattr("__array__")?;
+        let is_one = is_number(first)? || first.hasattr("__float__")?;
+        Ok::<_, PyErr>((is_several || is_one) && kind_of_times(first)?.is_none())
+    };
+    Ok(!items.iter().any(is_null)
+        && items.first().is_none_or(|first| is_of_tensors(first).unwrap_or(false))
+        && ItemKinds::of(items)? != ItemKinds::Mixed
+        && ItemKinds::of(&in_rows(items))? != ItemKinds::Mixed)
 }
 
 /// How to make Arrow data of an object of Python's, or several, of which pyarrow makes none as they are.
 pub(super) fn of_objects(object: &Bound<'_, PyAny>, x: &str, is_tensor: bool) -> Found {
-    if x == "x" {
-        let items = listed(object)?.unwrap_or_default();
-        if let Some(made) = of_rows_of_columns(&items, is_tensor)? {
-            return Ok(Some(format!("{made} makes a table of rows").into()));
-        }
-    }
     let way_out = match listed(object)? {
-        // NumPy has tensors of all numbers, but of nulls none.
-        Some(items)
-            if is_tensor
-                && !has_none(object)?
-                && items.first().is_none_or(|first| is_of_tensors(first).unwrap_or(false))
-                && ItemKinds::of(&items)? != ItemKinds::Mixed
-                && ItemKinds::of(&in_rows(&items))? != ItemKinds::Mixed =>
-        {
-            None
+        Some(items) => {
+            // A table is no column of another one.
+            let table = if x == "x" { of_rows_of_columns(&items, is_tensor)? } else { None };
+            if let Some(made) = table {
+                return Ok(Some(format!("{made} makes a table of rows").into()));
+            }
+            if is_tensor && are_of_tensors(&items)? { None } else { of_values(&items, x)? }
         }
-        Some(items) => of_values(&items, x)?,
         None if is_set(object) => {
             // A subclass may iterate without an end.
             let len = object.cast::<PySet>().map_or(usize::MAX, |set| set.len());
@@ -296,9 +300,10 @@ pub(super) fn of_objects(object: &Bound<'_, PyAny>, x: &str, is_tensor: bool) ->
             of_values(&items, &format!("list({x})"))?
         }
         None if !is_tensor && is_number(object)? => {
-            let made = match ItemKinds::of(std::slice::from_ref(object))? {
+            let items = std::slice::from_ref(object);
+            let made = match ItemKinds::of(items)? {
                 ItemKinds::Rounded => Some(format!("pyarrow.array([float({x})])")),
-                values => values.way_to_make(&format!("[{x}]"), false),
+                values => values.way_to_make(items, &format!("[{x}]")),
             };
             made.map(|made| (made, "an array of one value".to_owned()))
         }
