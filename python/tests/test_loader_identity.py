@@ -727,6 +727,43 @@ def test_a_value_of_a_small_frame_that_is_set_in_place_counts(rows, dtype):
         rest_of(source, state, batch_size=3)
 
 
+@pytest.mark.parametrize("shuffle", [None, 4])
+@pytest.mark.parametrize("library", ["pandas", "polars", "both"])
+def test_a_filter_of_frames_is_of_the_type_of_all_of_them(library, shuffle):
+    def frames():
+        none, some = {"x": [1, 2], "s": [None, None]}, {"x": [3, 4], "s": ["a", "b"]}
+        first = pandas.DataFrame if library == "pandas" else polars.DataFrame
+        second = polars.DataFrame if library == "polars" else pandas.DataFrame
+        return [first(none), second(some)]
+
+    where = pc.field("s").isin(["a", "b"])
+    options = {"columns": ["x"], "batch_size": 1, "filter": where}
+    options |= {} if shuffle is None else {"shuffle": shuffle, "seed": 1}
+    first, second = Loader(frames(), **options)
+    assert sorted(batch["x"].tolist() for batch in (first, second)) == [[3], [4]]
+    loader = Loader(frames(), **options)
+    next(iter(loader))
+    (rest,) = rest_of(frames(), loader.state_dict(), **options)
+    assert rest["x"].tolist() == second["x"].tolist()
+
+
+def test_a_change_of_one_of_several_frames_of_two_types_is_no_change_of_the_epoch():
+    def frames():
+        return [
+            pandas.DataFrame({"x": [1, 2]}, dtype="int32"),
+            pandas.DataFrame({"x": [3, 4]}, dtype="int64"),
+        ]
+
+    mine = frames()
+    loader = Loader(mine, batch_size=1)
+    next(iter(loader))
+    mine[1].loc[1, "x"] = 9
+    rest = rest_of(frames(), loader.state_dict(), batch_size=1)
+    assert [batch["x"].tolist() for batch in rest] == [[2], [3], [4]]
+    with pytest.raises(ValueError, match="had other values"):
+        rest_of(mine, loader.state_dict(), batch_size=1)
+
+
 def test_each_first_row_of_a_frame_that_is_changed_in_an_epoch_counts():
     for row in range(16):
         frame = pandas.DataFrame({"x": np.arange(400.0)})

@@ -93,23 +93,26 @@ def _positions(rows: int) -> tuple[list[int], range, range]:
 
 
 def of_frames(
-    read: Callable[[], tuple[int, Sequence[Any]]], query: Query, told: Callable[[], dict[str, Any]]
+    read: Callable[[], tuple[int, Sequence[Any], Any]],
+    query: Query,
+    told: Callable[[], dict[str, Any]],
 ) -> Callable[[], dict[str, Any]]:
     """What a state holds of frames as they are now, though they may be changed in place before it
     is asked.
 
-    read: returns how many rows there are, and tables of the `compared` ones.
+    read: returns what `of_rows` takes: how many rows there are, tables of the `compared` ones, and
+    the schema of all.
     told: tells it of all rows, where they have not been changed: these say the types.
     """
     try:
-        rows, begun = read()
+        rows, begun, whole = read()
     except Exception:  # The epoch says what is no Arrow data; values of any class raise anything.
         return told
 
     def identity() -> dict[str, Any]:
-        own = of_rows(rows, begun, query)
+        own = of_rows(rows, begun, query, whole)
         try:
-            is_same = of_rows(*read(), query) == own
+            is_same = of_rows(*read()[:2], query, whole) == own
         except Exception:  # of what is no Arrow data any more
             is_same = False
         return told() if is_same else own | {"changed": True}

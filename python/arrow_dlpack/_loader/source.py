@@ -229,8 +229,10 @@ class Source:
             return told
         return of_frames(partial(self._compared, query), query, told)
 
-    def _compared(self, query: Query) -> tuple[int, list[Any]]:
-        """How many rows frames have now, and tables of those that are compared."""
+    def _compared(self, query: Query) -> tuple[int, list[Any], Any]:
+        """How many rows frames have now, tables of those that are compared, and the schema of all
+        rows, None for that of the first table.
+        """
         raise NotImplementedError
 
     def _identity_of(self, query: Query) -> dict[str, Any]:
@@ -288,10 +290,10 @@ class Opened(Source):
             return self._known_schema()
         return reader_of(readable_for(self._open(None), query.columns, named_in(query))).schema
 
-    def _compared(self, query: Query) -> tuple[int, list[Any]]:
+    def _compared(self, query: Query) -> tuple[int, list[Any], Any]:
         frame = self._open(None)
         rows = rows_of_table(frame) or 0
-        return rows, [_rows_alone(frame, compared(rows), query)]
+        return rows, [_rows_alone(frame, compared(rows), query)], None
 
     def _identity_of(self, query: Query) -> dict[str, Any]:
         if self._identify is not None:
@@ -619,13 +621,16 @@ class Several(Source):
             self._unknown.add(at)
         return reader.schema
 
-    def _compared(self, query: Query) -> tuple[int, list[Any]]:
+    def _compared(self, query: Query) -> tuple[int, list[Any], Any]:
         rows = _rows_of_all(self._parts) or 0
-        return rows, self._taken(rows, partial(_rows_alone, query=query))
+        return rows, self._taken(rows, partial(_rows_alone, query=query)), self._whole(query)
+
+    def _whole(self, query: Query) -> Any:
+        schemas = self._known(query)
+        return whole_of(schemas, query).with_metadata(schemas[0].metadata)
 
     def _identity_of(self, query: Query) -> dict[str, Any]:
-        schemas = self._known(query)
-        whole = whole_of(schemas, query).with_metadata(schemas[0].metadata)
+        whole = self._whole(query)
         if self._rows is None:
             return of_types(whole, query)
         taken = self._taken(self._rows, partial(_rows_of_whole, query=query))
