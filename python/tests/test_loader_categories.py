@@ -176,6 +176,64 @@ def test_a_word_that_the_column_cannot_hold_is_named(word, kind):
     )
 
 
+@pytest.mark.parametrize(
+    ("column", "words", "way", "codes"),
+    [
+        (pa.array([1, 2], "int8"), [1, 2, 300], "int64", [0, 1]),
+        (pa.array([1, 2], "int8"), [1, 2, 2.5], "double", [0, 1]),
+        (pa.array([1]), [1, 2**64 - 1], "uint64", [0]),
+        (pa.array([0.5], "float32"), [0.1, 0.10000000149011612, 0.5], "double", [2]),
+        (
+            pa.array([decimal.Decimal("1.1")]),
+            [decimal.Decimal("1.1"), decimal.Decimal("1.101")],
+            "decimal128(38, 3)",
+            [0],
+        ),
+        (
+            pa.array([NOON], "timestamp[ms]"),
+            [NOON.replace(microsecond=7), NOON],
+            "timestamp[us]",
+            [1],
+        ),
+        (pa.array([True, False]), [0, 1], "int64", [1, 0]),
+        (pa.array([1234]), ["01234"], None, None),
+        (pa.array(["1"]), [1], None, None),
+        (pa.array([1], "timestamp[s]"), [5], None, None),
+        (pa.array([1]), [True, 7], None, None),
+    ],
+    ids=str,
+)
+def test_words_of_other_data_name_the_type_that_holds_them(column, words, way, codes):
+    """Such as those of files of other years."""
+    for x in column, column.dictionary_encode():
+        with pytest.raises(ValueError, match="of its Categories") as raised:
+            codes_of(x, words)
+        told = str(raised.value)
+        if way is None:
+            assert told.endswith(
+                ": give it words of that type, or read the column in the type of its words"
+            )
+            continue
+        assert told.endswith(f": cast the column to {way}, which can hold all of them")
+        kinds = {"decimal128(38, 3)": pa.decimal128(38, 3), "timestamp[us]": pa.timestamp("us")}
+        kind = kinds.get(way) or pa.type_for_alias(way)
+        assert codes_of(column.cast(kind), words) == codes
+
+
+def test_an_encoder_of_parts_without_a_type_of_all_words_names_one():
+    parts = [
+        pa.table({"k": [decimal.Decimal("1.10")]}),
+        pa.table({"k": [decimal.Decimal("1.101")]}),
+    ]
+    loader = Loader(parts, columns={"k": Categories.scan()})
+    assert [batch["k"].tolist() for batch in loader] == [[0], [1]]
+    with pytest.raises(ValueError, match=r"cast the column to decimal128\(38, 3\)"):
+        loader.encoder()
+    parts = [part.cast(pa.schema({"k": pa.decimal128(38, 3)})) for part in parts]
+    encoder = Loader(parts, columns={"k": Categories.scan()}).encoder()
+    assert encoder([{"k": decimal.Decimal("1.10")}])["k"].tolist() == [0]
+
+
 def test_words_that_are_one_value_of_the_column_are_named():
     for words, kind in ([0.1, np.float32(0.1)], pa.float32()), (["a", b"a"], pa.string()):
         with pytest.raises(ValueError, match="in which the words .* and .* are one value"):

@@ -1,7 +1,7 @@
 """`Categories`: values as codes, before the engine sees them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -173,7 +173,7 @@ def _check_held(name: str, wish: Categories, lost: Sequence[tuple[Any, Sequence[
         # A binary of another width is a word that does not occur.
         none = {word for word in none if not _fits(word, pa.large_binary())}
     if none:
-        raise _no_word(name, lost[0][0], next(word for word in words if word in none))
+        raise _no_word(name, lost[0][0], words, next(word for word in words if word in none))
 
 
 def encoded(stream: Any, categories: Mapping[str, Categories], query: Query = ALL) -> Any:
@@ -278,11 +278,12 @@ class Coder:
         pa = import_module("pyarrow")
         self._name, self._kind, self._type = name, kind, pa.type_for_alias(wish.dtype)
         words, (known, lost) = tuple(wish.words or ()), held
+        self._words = words
         own = kind.value_type if pa.types.is_dictionary(kind) else kind
         #: The words that a value may be, in its type, by their codes.
         self.known = known.cast(own) if pa.types.is_decimal(own) else known
-        #: A word, if the type can hold none of them: any value is refused, unknown ones too.
-        self._lacking = words[0] if words and not len(known) else None
+        #: Whether the type can hold none of them: any value is refused, unknown ones too.
+        self._has_none = bool(words) and not len(known)
         if lost:
             at, none = iter(range(len(words))), set(lost)
             places = [None if word in none else next(at) for word in words]
@@ -293,16 +294,17 @@ class Coder:
             first, second = made
             raise ValueError(
                 f'column "{name}" is {kind}, in which the words {words[first]!r} and '
-                f"{words[second]!r} of its Categories are one value"
+                f"{words[second]!r} of its Categories are one value{_way_to_hold(kind, words)}"
             )
         self.categories = made
 
     def codes(self, column: Any) -> Any:
         """An array of them, null where the column is."""
-        if self._lacking is not None:
+        if self._has_none:
             values = _comparable(column).drop_null()
             if len(values):
-                raise _no_word(self._name, self._kind, self._lacking, values[0].as_py())
+                words = self._words
+                raise _no_word(self._name, self._kind, words, words[0], values[0].as_py())
         codes = self.categories.codes(column, self._name)
         return import_module("pyarrow").array(codes).cast(self._type)
 
@@ -368,20 +370,50 @@ def _array(words: Sequence[Any], kind: Any) -> Any:
     return import_module("pyarrow").array([_of_kind(word, kind) for word in words], kind)
 
 
-def _no_word(name: str, kind: Any, word: Any, value: Any = None) -> Exception:
+def _no_word(name: str, kind: Any, words: Sequence[Any], word: Any, value: Any = None) -> Exception:
     types = import_module("pyarrow").types
     if types.is_nested(kind) or types.is_interval(kind) or types.is_run_end_encoded(kind):
         return _no_words(name, kind)
-    more = "" if value is None else f", in a part with the value {value!r}"
+    more, way = "" if value is None else f", in a part with the value {value!r}", None
     if types.is_timestamp(kind) and (isinstance(word, datetime) or is_time_of_numpy(word)):
         has_zone = getattr(word, "tzinfo", None) is not None
         if kind.tz is not None and not has_zone:
-            more += ": its words have a zone, as datetime(2026, 1, 31, tzinfo=UTC)"
+            way = ": its words have a zone, as datetime(2026, 1, 31, tzinfo=UTC)"
         elif kind.tz is None and has_zone:
-            more += ": its words have no zone, as datetime(2026, 1, 31)"
+            way = ": its words have no zone, as datetime(2026, 1, 31)"
+    more += way or _way_to_hold(kind, words)
     return ValueError(
         f'column "{name}" is {kind}, which cannot hold the word {word!r} of its Categories{more}'
     )
+
+
+def _way_to_hold(kind: Any, words: Sequence[Any]) -> str:
+    """What gives a column values of a type that can hold all words, for the end of an error."""
+    pa, whole = import_module("pyarrow"), _type_of_words(words)
+    own = _plain_type(kind)
+    if whole is not None and pa.types.is_decimal(whole):
+        scale = max(whole.scale, own.scale if pa.types.is_decimal(own) else 0)
+        whole = pa.decimal128(38, scale) if scale < whole.scale + 19 else None
+    # A cast makes texts of numbers, but not the text that the number was read from.
+    are_alike = whole is not None and all(
+        tells(own) == tells(whole) for tells in (_is_bytes, pa.types.is_temporal)
+    )
+    if (
+        are_alike
+        and retyped("", own, whole, "") == ""
+        and all(_fits(word, whole) for word in words)
+    ):
+        return f": cast the column to {whole}, which can hold all of them"
+    return ": give it words of that type, or read the column in the type of its words"
+
+
+def _type_of_words(words: Sequence[Any]) -> Any:
+    """That of pyarrow's which they have together, None if there is none."""
+    pa = import_module("pyarrow")
+    for kind in None, pa.uint64():
+        with suppress(*_REFUSALS):
+            return pa.array(list(words), kind).type
+    return None
 
 
 def _of_kind(word: Any, kind: Any) -> Any:
