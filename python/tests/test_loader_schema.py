@@ -2768,3 +2768,17 @@ def test_words_without_the_zone_of_their_column_name_words_that_it_takes(zone):
             Loader(pa.table({"at": at}), columns={"at": wish})
     loader = Loader(pa.table({"at": at}), columns={"at": Categories([taken], unknown=-1)})
     assert [batch["at"].tolist() for batch in loader] == [[-1, 0]]
+
+
+def test_lists_of_lists_are_not_told_a_dtype_that_makes_no_tensor_of_them():
+    rows, one = [[[1, 2]]], [[1, 2]]
+    parts = [
+        pa.table({"x": rows}),
+        pa.table({"x": pa.array(rows, pa.list_(pa.list_(pa.float32())))}),
+    ]
+    with pytest.raises(TypeError, match="casts one of them") as raised:
+        list(Loader(parts, batch_size=2))
+    assert "float64" not in str(raised.value)
+    parts = [pa.table({"x": one}), pa.table({"x": pa.array(one, pa.list_(pa.float32()))})]
+    with pytest.raises(TypeError, match='Cast\\("float64"\\)'):
+        list(Loader(parts, batch_size=2))

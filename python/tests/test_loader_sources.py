@@ -998,6 +998,17 @@ def test_ways_out_of_what_is_nearly_a_source_work(tmp_path):
     assert len(list(Loader(plain, columns=columns, batch_size=by))) == 5
 
 
+def test_a_text_of_a_streamed_file_beside_booleans_is_told(tmp_path):
+    (tmp_path / "a.json").write_text('{"x": true}\n')
+    (tmp_path / "b.json").write_text('{"x": "7"}\n')
+    files = [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
+    where = {"data_files": files, "split": "train", "streaming": True, "cache_dir": str(tmp_path)}
+    told = r"streamed dataset differ in types, .* load_dataset\(features=\.\.\.\) gives"
+    rows = datasets.load_dataset("json", **where)
+    with pytest.raises(ValueError, match=told):
+        list(Loader(rows, batch_size=2, columns={"x": AsArrow()}))
+
+
 @pytest.mark.parametrize("form", ["parquet", "json"])
 @pytest.mark.parametrize("shuffle", [None, 4])
 def test_a_value_of_a_streamed_file_that_its_features_lack_is_told(form, shuffle, tmp_path):
@@ -1047,6 +1058,15 @@ def test_rows_of_a_stream_that_lack_a_column_name_a_way():
     assert raised.value.__notes__ == [
         "a row has no such column: dataset.map(function) makes rows that all have it"
     ]
+    one = datasets.Dataset.from_dict({"x": [1, 2], "z": [5, 6]}).to_iterable_dataset()
+    two = datasets.Dataset.from_dict({"z": [7]}).to_iterable_dataset()
+    dataset = datasets.concatenate_datasets([one, two])
+    with pytest.raises(KeyError) as raised:
+        list(Loader(dataset, columns=["x"], nulls=-1))
+    (note,) = raised.value.__notes__
+    (way,) = re.findall(r"(dataset\.map\(lambda .*\)) nulls", note)
+    (batch,) = Loader(eval(way, {"dataset": dataset}), columns=["x"], nulls=-1)
+    assert batch["x"].tolist() == [1, 2, -1]
     names = datasets.Dataset.from_dict({"x": ["Zoë"]}).to_iterable_dataset()
     with pytest.raises(UnicodeEncodeError):
         list(Loader(names.map(lambda row: {"n": len(row["x"].encode("ascii"))}), columns=["n"]))

@@ -390,9 +390,17 @@ def _batches_of_hugging_face(dataset: Any, columns: Sequence[str]) -> Iterator[A
     except (invalid, TypeError, ValueError, KeyError) as error:
         told = _of_files(error, invalid)
         if told is None:
-            if error.args[:1] in [(name,) for name in columns]:
+            said = str(error.args[0]) if len(error.args) == 1 else ""
+            of_tables = [f'Field "{name}" does not exist in schema' for name in columns]
+            if said in [*columns, *of_tables]:
+                nulls = (
+                    ""
+                    if dataset.features is None
+                    else ", and dataset.map(lambda row: row, features=dataset.features) nulls"
+                )
                 error.add_note(
                     "a row has no such column: dataset.map(function) makes rows that all have it"
+                    + nulls
                 )
             raise
         raise told from error
@@ -401,7 +409,7 @@ def _batches_of_hugging_face(dataset: Any, columns: Sequence[str]) -> Iterator[A
 
 
 #: What pyarrow says of a value that a cast would change.
-_OF_CASTS = re.compile("not in range|was truncated|would lose data|Failed to parse string")
+_OF_CASTS = re.compile("not in range|was truncated|would lose data|Failed to parse")
 #: What `datasets` says of one, or of a column, that the features of the first file do not have.
 _OF_FEATURES = re.compile("^Couldn't cast( array of type|\\n)")
 
@@ -556,12 +564,10 @@ def _way_out(data: Any) -> str:
         (isinstance(data, os.PathLike), _OF_BYTES),
         (isinstance(data, deque) and all(map(_is_arrow, data)), "list(x) is a list of tables"),
         (bool(of_arrow), of_arrow),
-        (isinstance(data, class_of("pyarrow", "RecordBatchFileReader")), "x.read_all() is a table"),
         (
             isinstance(data, class_of("pyarrow.parquet", "ParquetDataset")),
             "the path of its files, or pyarrow.dataset.dataset(path), reads them",
         ),
-        (isinstance(data, Mapping), "pyarrow.table(x) makes a table of columns by their names"),
     ]
     found = next((way for is_it, way in ways if is_it), "")
     return f": {found}" if found else ""

@@ -432,7 +432,7 @@ def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
     wish, ways = query.wishes.get(name), []
     is_arrow = isinstance(wish, AsArrow)  # no dtype reaches it
     is_wished = not is_arrow and not are_codes([one, other]) and anew(name, one, other) is None
-    if is_wished and of_numbers(one, other) is not None:
+    if is_wished and not _has_lists_within(one) and of_numbers(one, other) is not None:
         told = 'Cast("float64")'
         if isinstance(wish, (Dense, Pad)):
             own = f"{wish.value!r}, " if isinstance(wish, Pad) else ""
@@ -451,6 +451,12 @@ def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
         if name not in query.labels and query.where is None:
             ways.append("columns= leaves it out")
     return ", or ".join([*ways, *([] if by_type is None else [by_type])])
+
+
+def _has_lists_within(kind: Any) -> bool:
+    """Whether its items are lists of any length, which no dtype makes a tensor of."""
+    items = getattr(kind, "value_type", None)
+    return items is not None and (has_offsets(items) or _has_lists_within(items))
 
 
 def retyped(name: str, one: Any, other: Any, way: str) -> str | None:
