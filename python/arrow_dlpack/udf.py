@@ -247,6 +247,11 @@ class TensorUdf:
         from ._columns import arrow_type, judge
 
         judge(self)
+        # Where names are not quoted its SQL reads them in lower case.
+        if self.name != (own := self.name.lower()) and hasattr(datafusion.functions, own):
+            raise ValueError(
+                f"{self.name}: SQL calls DataFusion's own {own} by that name, give another name="
+            )
         types = [
             arrow_type(input.accepts, input.row, input.kind)
             for input in self.inputs
@@ -278,10 +283,15 @@ class TensorUdf:
             for _ in input.arguments
         ]
         result = _duckdb_type(self.output.dtype, self.output.shape, f"{self.name}: its output")
-        # Of two functions of numbers DuckDB calls its own for the types that it takes.
-        own = "select 1 from duckdb_functions() where internal and lower(function_name) = lower(?)"
-        are_numbers = not any(input.row for input in self.inputs)
-        if are_numbers and connection.cursor().execute(own, [self.name]).fetchone() is not None:
+        # Of two functions DuckDB calls its own for the types that it takes, and a macro or what its
+        # grammar knows for all.
+        own = (
+            "select lower(function_name) as name from duckdb_functions() "
+            "where internal or function_type = 'macro' union all "
+            "select keyword_name from duckdb_keywords() where keyword_category = 'column_name'"
+        )
+        is_known = f"select 1 from ({own}) where name = lower(?)"
+        if connection.cursor().execute(is_known, [self.name]).fetchone() is not None:
             raise ValueError(f"{self.name}: DuckDB has a function of that name, give another name=")
         connection.create_function(
             self.name,

@@ -102,13 +102,13 @@ def test_numbers_side_by_side_are_a_matrix(engine):
 
 def test_an_input_for_each_argument(engine):
     @tensor_udf([X, Input("n", "int64")], Output("float64"))
-    def power(x, n):
+    def scaled(x, n):
         return (x.sum(axis=1) ** n).astype(np.float64)
 
-    rows = engine(power, x=lists([1, 2], [3, 4]), n=[2, 3])
-    assert rows.rows("SELECT power(x, n) FROM t") == [9.0, 343.0]
+    rows = engine(scaled, x=lists([1, 2], [3, 4]), n=[2, 3])
+    assert rows.rows("SELECT scaled(x, n) FROM t") == [9.0, 343.0]
     # Constants are as many equal rows.
-    assert rows.rows("SELECT power(x, 1) FROM t") == [3.0, 7.0]
+    assert rows.rows("SELECT scaled(x, 1) FROM t") == [3.0, 7.0]
 
 
 @pytest.mark.parametrize("sql", ["SELECT total(3, 4)", "SELECT total(3, 4) FROM t"])
@@ -761,11 +761,25 @@ def test_what_is_no_output_and_no_state_is_refused_when_it_is_said():
         tensor_udf([X], state=5)
 
 
-def test_a_name_of_a_function_of_numbers_in_duckdb_is_refused():
-    """DuckDB would call its own for integers and doubles."""
+def test_a_name_of_a_function_in_duckdb_is_refused():
+    """DuckDB would call its own for the types that it takes, such as lists for `len`."""
     connection = duckdb.connect()
-    for name in "log", "MEAN", "fill":
-        with pytest.raises(ValueError, match=f"{name}: DuckDB has a function of that name"):
-            tensor_udf([Input("x")], name=name)(lambda x: x).register(connection)
+    connection.execute("CREATE MACRO mine(x) AS x + 1")
+    for name in "log", "MEAN", "fill", "len", "list_sum", "coalesce", "mine":
+        for row in Input("x"), Input("x", shape=(3,)):
+            with pytest.raises(ValueError, match=f"{name}: DuckDB has a function of that name"):
+                tensor_udf([row], name=name)(lambda x: x).register(connection)
     tensor_udf([Input("x")], name="own_log")(lambda x: x).register(connection)
     assert connection.sql("SELECT own_log(2)").fetchall() == [(2.0,)]
+
+
+def test_a_name_that_sql_reads_as_a_function_of_datafusion_is_refused():
+    """Names that are not quoted are those in lower case."""
+    context = datafusion.SessionContext()
+    for name in "Log", "SIN", "Abs":
+        with pytest.raises(ValueError, match=f"{name}: SQL calls DataFusion's own {name.lower()}"):
+            tensor_udf([Input("x")], name=name)(lambda x: x).register(context)
+    for name in "log", "Own_log":  # in place of its own, and in quotes
+        tensor_udf([Input("x")], name=name)(lambda x: x * 2).register(context)
+        sql = f'SELECT "{name}"(CAST(2 AS FLOAT)) AS y'
+        assert context.sql(sql).to_pydict() == {"y": [4.0]}
