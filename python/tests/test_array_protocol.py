@@ -215,6 +215,13 @@ def test_floats_have_no_more_digits_as_decimals_than_they_are_exact_to():
             decimal.Decimal("0.1"),
             None,
         ]
+    # Of these it divides what a float does not hold.
+    for kind in pa.decimal128(38, 37), pa.decimal128(38, 30), pa.decimal256(76, 25):
+        small = pa.array([decimal.Decimal("1e-15")], kind)
+        with pytest.raises(ValueError, match="no more exact digits than 15"):
+            pa.array(Array(small), type=pa.float64())
+    small = pa.array([decimal.Decimal("1e-15")], pa.decimal128(38, 22))
+    assert pa.array(Array(small), type=pa.float64()).to_pylist() == [1e-15]
 
 
 @pytest.mark.parametrize(

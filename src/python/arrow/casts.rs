@@ -22,15 +22,24 @@ pub(in crate::python) fn there_and_back(
     reserve(bytes_of_cast(array, wanted))?;
     let there = cast(array, wanted)?;
     ranges::check(&there)?;
-    if stored.is_floating() && has_rounded_digits(&there) {
-        return no(
-            "a float has no more exact digits than 15: take it as it is, and cast it in pyarrow",
-        );
-    }
     match cast(&there, stored) {
         Err(error @ Error::OutOfMemory { .. }) => Err(error),
-        Ok(back) if &back == array => Ok(there),
+        Ok(back) if &back == array => match has_rounded(array, &there) {
+            true => no(
+                "a float has no more exact digits than 15: take it as it is, and cast it in pyarrow",
+            ),
+            false => Ok(there),
+        },
         _ => no("not all values come back the same: take it as it is, and cast it in pyarrow"),
+    }
+}
+
+/// Whether arrow's cast between decimals and floats rounds twice, which a cast back does not tell.
+fn has_rounded(array: &ArrayRef, there: &ArrayRef) -> bool {
+    match (array.data_type().is_floating(), there.data_type().is_floating()) {
+        (true, false) => has_rounded_digits(there),
+        (false, true) => has_rounded_digits(array) || has_rounded_scale(array.data_type()),
+        _ => false,
     }
 }
 
@@ -40,7 +49,8 @@ pub(in crate::python) fn cast(array: &dyn Array, wanted: &DataType) -> Result<Ar
     checked(|| cast_with_options(array, wanted, &options))
 }
 
-/// Whether decimals that arrow's cast made of floats have digits that come of its multiplication alone, which rounds.
+/// Whether decimals have digits that no float has: those that arrow's cast made of floats come of its multiplication alone, and
+/// those that it makes floats of are rounded before its division rounds again.
 fn has_rounded_digits(decimals: &dyn Array) -> bool {
     let is_rounded = |digits: u128| digits >= 1 << f64::MANTISSA_DIGITS;
     match decimals.data_type() {
@@ -57,6 +67,18 @@ fn has_rounded_digits(decimals: &dyn Array) -> bool {
             known.any(|digits| {
                 digits.to_i128().is_none_or(|digits| is_rounded(digits.unsigned_abs()))
             })
+        }
+        _ => false,
+    }
+}
+
+/// Whether arrow's cast of such decimals to floats divides by a power of ten that no float is.
+fn has_rounded_scale(decimals: &DataType) -> bool {
+    const EXACT: u8 = 22;
+    use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
+    match *decimals {
+        Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) => {
+            scale.unsigned_abs() > EXACT
         }
         _ => false,
     }
