@@ -45,7 +45,8 @@ def check(framework: Framework | None) -> None:
         raise ValueError(f'framework={framework!r} makes other numbers: did you mean "torch"?')
     if framework is not None and not known:
         name = getattr(framework, "__name__", framework)
-        close = get_close_matches(name, NAMES, 1) if isinstance(name, str) else []
+        package = name.partition(".")[0] if isinstance(name, str) else ""
+        close = [package] if package in NAMES else get_close_matches(package, NAMES, 1, 0.7)
         meant = "".join(f': did you mean "{one}"?' for one in close)
         raise ValueError(
             f'framework must be "torch", "jax", "numpy" or a function, got {framework!r}{meant}'

@@ -94,6 +94,8 @@ def test_writable_false_shares_and_true_copies():
     ({"framework": torch.Tensor}, ValueError, 'makes other numbers: did you mean "torch"'),
     ({"framework": torch.LongTensor}, ValueError, 'makes other numbers: did you mean "torch"'),
     ({"framework": "pytorch"}, ValueError, 'got \'pytorch\': did you mean "torch"'),
+    ({"framework": jax.numpy}, ValueError, 'did you mean "jax"'),
+    ({"framework": "cupy"}, ValueError, "got 'cupy'$"),
     ({"framework": "torch", "copy": False}, TypeError, "say writable=False"),
     ({"writable": True, "copy": False}, TypeError, "say writable=False"),
     ({"framework": "jax", "writable": 1}, TypeError, "writable must be .* got 1"),

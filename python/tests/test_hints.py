@@ -6,11 +6,14 @@ import re
 import sqlite3
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from array import array as array_of
+from collections import UserDict
 from collections.abc import Set
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import duckdb
@@ -45,6 +48,7 @@ from arrow_dlpack import (
     to_tensor,
     to_tensor_dict,
 )
+from PIL import Image
 
 import datafusion
 
@@ -307,7 +311,7 @@ def test_rows_with_a_mask_are_named_tuples_and_no_masked_arrays():
 
 def test_a_dict_of_tensors_with_masks_becomes_a_table():
     columns = to_tensor_dict(pa.table({"x": [1, None]}), nulls="mask")
-    with pytest.raises(TypeError, match=r"record_batch\(x\) makes a table of tensors"):
+    with pytest.raises(TypeError, match=r"record_batch\(x\) makes a table of it"):
         to_tensor(columns)
     assert pa.table(record_batch(columns)).to_pydict() == {"x": [1, None]}
 
@@ -846,12 +850,16 @@ def test_integers_of_more_than_64_bits_are_rounded_by_numpy():
 def test_maps_have_keys_and_items_of_chunked_ones_too():
     x = pa.array([[(1, 2)], [(3, 4)]], pa.map_(pa.int8(), pa.int8()))
     for call in to_tensor, ragged:
-        assert "x.keys and x.items, of a chunked array those of x.combine_chunks()" in refusal(
-            call, x
+        words = refusal(call, x)
+        assert "pyarrow.concat_arrays([x]), or of x.combine_chunks() of a chunked array" in words
+    for some, keys in (x, [1, 3]), (x[1:], [3]):
+        whole = pa.concat_arrays([some])
+        assert (whole.keys.to_pylist(), to_tensor(whole.items).tolist()) == (
+            keys,
+            [key + 1 for key in keys],
         )
-    whole = pa.chunked_array([x, x]).combine_chunks()
-    assert to_tensor(whole.keys).tolist() == [1, 3, 1, 3]
-    assert to_tensor(x.items).tolist() == [2, 4]
+        chunked = pa.chunked_array([some, some]).combine_chunks()
+        assert to_tensor(chunked.keys).tolist() == keys * 2
 
 
 BATCH = TABULAR.to_batches()[0]
@@ -874,8 +882,8 @@ SEVERAL = {
 
 
 def typed(way, x):
-    given = {"numpy": np, "pyarrow": pa, "from_dlpack": from_dlpack, "record_batch": record_batch}
-    return eval(way, {"x": x, **given})
+    given = {"numpy": np, "pandas": pd, "pyarrow": pa}
+    return eval(way, {"x": x, **given, "from_dlpack": from_dlpack, "record_batch": record_batch})
 
 
 @pytest.mark.parametrize("name", SEVERAL)
@@ -979,6 +987,7 @@ def test_layouts_of_pytorch_are_named_to_who_asks_for_arrow_data():
 
 TODAY = datetime.datetime(2026, 1, 1)
 LARGE = 2**64 - 1
+NAN = float("nan")
 FLOATS = 'pyarrow.array(numpy.asarray(x, "float64"))'
 TEXTS = "pyarrow.array(list(map(str, x)))"
 OBJECTS_OF_PYTHON = {
@@ -990,7 +999,7 @@ OBJECTS_OF_PYTHON = {
     "unsigned with nulls": ([LARGE, None], 'pyarrow.array(x, "uint64")'),
     "large with nulls": (
         [2**70, None],
-        'pyarrow.array(numpy.asarray(x, "float64"), from_pandas=True)',
+        "pyarrow.array([None if value is None else float(value) for value in x])",
     ),
     "a large integer": (2**70, "pyarrow.array([float(x)])"),
     "the least integers": ([-(2**63), 1], "pyarrow.array(x)"),
@@ -1033,6 +1042,64 @@ OBJECTS_OF_PYTHON = {
         "pyarrow.table({**x, 'a': pyarrow.array(list(map(str, x['a'])))})",
     ),
     "a row": ({"a": 1, "b": "c", "d": [1]}, "pyarrow.Table.from_pylist([x])"),
+    "texts and NaN": (["a", NAN], "pyarrow.array(x, from_pandas=True)"),
+    "NaN and lists": ([NAN, [1, 2]], "pyarrow.array(x, from_pandas=True)"),
+    "objects and NaN": (np.array([TODAY, NAN], object), "pyarrow.array(x, from_pandas=True)"),
+    "numbers and NaN": ([1, NAN], "pyarrow.array(x)"),
+    "large integers and NaN": ([2**60, NAN], FLOATS),
+    "a dict of texts and NaN": (
+        {"n": ["a", NAN], "y": [1, 2]},
+        "pyarrow.table({**x, 'n': pyarrow.array(x['n'], from_pandas=True)})",
+    ),
+    "rows of texts and NaN": (
+        [[1, "x"], [2, NAN]],
+        "pyarrow.table({str(at): pyarrow.array(column, from_pandas=True) for at, column in "
+        "enumerate(zip(*x, strict=True))})",
+    ),
+    "booleans, floats and nulls of pandas's": (
+        [True, 1.5, pd.NA],
+        "pyarrow.array([None if value is pandas.NA else float(value) for value in x])",
+    ),
+    "decimals of which NumPy hides one": (
+        [np.ma.masked, decimal.Decimal("1.5")],
+        "pyarrow.array([None if value is numpy.ma.masked else str(value) for value in x])",
+    ),
+    "paths": ([Path("a")], TEXTS),
+    "a dict of paths": (
+        {"path": [Path("a")], "label": [1]},
+        "pyarrow.table({**x, 'path': pyarrow.array(list(map(str, x['path'])))})",
+    ),
+    "images and labels": (
+        {"image": [np.zeros((2, 2)), np.ones((2, 2))], "label": [0, 1]},
+        "record_batch({**x, 'label': pyarrow.array(x['label'])})",
+    ),
+    "rows of any length": ({"a": [torch.ones(2), torch.ones(3)]}, "record_batch(x)"),
+    "arrays and texts of several kinds": (
+        {"x": np.arange(2), "id": [1, "a"]},
+        "record_batch({**x, 'id': pyarrow.array(list(map(str, x['id'])))})",
+    ),
+    "columns of pandas": ({"a": pd.Series([1]), "b": pd.Series([0.5])}, "record_batch(x)"),
+    "columns of polars": ({"a": pl.Series([1])}, "record_batch(x)"),
+    "our tensors": ({"a": asdlpack(np.ones(2))}, "record_batch(x)"),
+    "samples and labels": (
+        [(torch.ones(2), 0), (torch.zeros(2), 1)],
+        "record_batch({str(at): numpy.stack(column) for at, column in "
+        "enumerate(zip(*x, strict=True))})",
+    ),
+    "a batch and its label": (
+        ({"x": np.ones(2)}, np.arange(2)),
+        'record_batch({**x[0], "y": x[1]})',
+    ),
+    "a batch of rows of any length and its label": (
+        ({"x": ragged(pa.array([[1], [2, 3]]))}, np.arange(2)),
+        'record_batch({**x[0], "y": x[1]})',
+    ),
+    "a mapping of arrays": (UserDict(a=np.arange(2)), "record_batch(x)"),
+    "one row of NumPy's day": (
+        {"d": np.datetime64("2020-01-01"), "v": 1.5},
+        "pandas.DataFrame([x])",
+    ),
+    "one row with a path": ({"lr": 0.1, "path": Path("a")}, "pandas.DataFrame([x])"),
     "a row of large": (
         {"a": 2**70, "b": None},
         "pyarrow.Table.from_pylist([{**x, 'a': float(x['a'])}])",
@@ -1049,7 +1116,9 @@ def test_objects_of_python_are_told_what_makes_arrow_data_of_them(name):
     assert f": {way} makes " in refusal(to_tensor, x)
     made = typed(way, x)
     made = pa.table(made) if way.startswith("record_batch(") else made
-    assert isinstance(made, (pa.Array, pa.Table, Array))
+    assert isinstance(made, (pa.Array, pa.Table, pd.DataFrame, Array))
+    if name == "paths":
+        return  # which a Loader reads
     words = refusal(Loader, x)
     table = words.partition(" makes a table")[0].rpartition("pyarrow.table(")
     if table[1] and isinstance(x, (list, np.ndarray)):
@@ -1536,6 +1605,65 @@ def test_texts_in_place_of_values_keep_nulls(null):
     (way,) = re.findall(r"(pyarrow\.array\(.*\)) makes an array of texts", refusal(to_tensor, x))
     made = eval(way, {"x": x, "pyarrow": pa, "pandas": pd})
     assert made.to_pylist() == ["1", "a", None]
+
+
+def test_values_that_are_missing_are_nulls_in_what_a_hint_makes():
+    """Their texts would be "nan", "<NA>" and "--"."""
+    for missing in None, NAN, pd.NA, pd.NaT, np.ma.masked:
+        for value in "a", TODAY, b"a", decimal.Decimal("1.5"), [1, 2]:
+            if isinstance(value, decimal.Decimal) and missing is NAN:
+                continue  # a number, as NaN is
+            for x in [value, missing], [missing, value]:
+                (way,) = re.findall(
+                    r": (pyarrow\.array\(.*\)) makes an array", refusal(to_tensor, x)
+                )
+                made = typed(way, x).to_pylist()
+                assert [one is None for one in made] == [one is missing for one in x]
+
+
+def test_floats_that_round_are_told_in_tensors_too():
+    for x in [2**53 + 1, 0.5], [2**63 + 1, -1]:
+        words = refusal(from_dlpack, x)
+        assert 'numpy.asarray(x, "float64") makes a tensor of it, which rounds' in words
+    assert "numpy.asarray(x) makes a tensor of it" in refusal(from_dlpack, [2**53, 0.5])
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_rows_of_tensors_of_which_one_is_missing_are_ragged(at):
+    x = [torch.ones(2)]
+    x.insert(at, None)
+    assert "from_ragged(x) makes lists of rows of any length, with nulls" in refusal(from_dlpack, x)
+    assert "those of from_ragged(x)" in refusal(to_tensor, x)
+    assert pa.array(from_ragged(x)).is_null().to_pylist()[at]
+
+
+def test_a_path_is_told_what_reads_its_format(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table, frame = pa.table({"a": [1]}), pd.DataFrame({"a": [1]})
+    pq.write_table(table, "a.parquet")
+    frame.to_csv("a.CSV", index=False)
+    frame.to_json("a.jsonl", orient="records", lines=True)
+    frame.to_feather("a.feather")
+    np.save("a.npy", np.ones(1))
+    Image.new("L", (2, 2)).save("a.png")
+    for name in "a.parquet", "a.CSV", "a.jsonl", "a.feather", Path("a.feather"):
+        words = refusal(to_tensor, name)
+        (way,) = re.findall(r"if it is a path, (pyarrow\.dataset\.dataset\(.*?\)) opens it", words)
+        assert typed(way, name).to_table().column("a").to_pylist() == [1]
+    for call in to_tensor, from_dlpack:
+        assert "numpy.load(x) reads" in refusal(call, "a.npy")
+        assert "numpy.asarray(PIL.Image.open(x)) has the pixels" in refusal(call, "a.png")
+
+
+def test_a_hint_looks_at_what_is_large_by_its_memory():
+    """Of arrays of Python's `array`, which tells no `nbytes`, it copied all numbers as objects."""
+    x = [array_of("d", bytes(800_000))] * 3
+    tracemalloc.start()
+    try:
+        refusal(to_tensor, x)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_no_hint_follows_what_holds_itself_or_copies_what_is_large():

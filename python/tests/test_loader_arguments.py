@@ -125,7 +125,7 @@ def test_of_a_decorated_function_the_decorator_takes_the_arguments():
     ("data", "words"),
     [
         ({"x": [1.0]}, "got dict: pyarrow.table(x) makes a table of it"),
-        ({"x": np.ones(2)}, "got dict: record_batch(x) makes a table of tensors"),
+        ({"x": np.ones(2)}, "got dict: record_batch(x) makes a table of it"),
         ([{"x": 1}], "got list: pyarrow.table(pyarrow.array(x)) makes a table of it"),
         ({"a": TABLE, "b": TABLE}, "got dict: pass one of these tables, as x['a'], or a Mix"),
         ({"a.parquet": 0.5}, "got dict: Mix(x) reads several sources"),

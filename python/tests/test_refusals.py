@@ -164,11 +164,13 @@ def test_what_is_no_dict_of_columns_is_named_or_taken_apart():
 
 @pytest.mark.parametrize("other", [2, 3])
 def test_what_is_said_of_a_list_of_arrays_does_not_depend_on_their_lengths(other):
-    for column in ([np.arange(2), np.arange(other)], [[1, 2], [1] * other]):
-        words = refusal(TypeError, from_dlpack, column)
-        assert "numpy.stack(x) is a tensor of rows of one length, and from_ragged(" in words
-    words = refusal(TypeError, record_batch, {"a": [[1, 2], [1] * other]})
-    assert "numpy.stack(x) is a tensor of rows of one length, and from_ragged(" in words
+    words = refusal(TypeError, from_dlpack, [np.arange(2), np.arange(other)])
+    assert "numpy.stack(x) is a tensor of rows of one length, and from_ragged(x)" in words
+    for words in (
+        refusal(TypeError, from_dlpack, [[1, 2], [1] * other]),
+        refusal(TypeError, record_batch, {"a": [[1, 2], [1] * other]}),
+    ):
+        assert "numpy.stack(x) is a tensor of rows of one length, and pyarrow.array(x)" in words
     assert "texts are no tensor: pyarrow.array(x)" in refusal(TypeError, record_batch, {"a": ["x"]})
 
 
@@ -381,14 +383,20 @@ def test_lists_of_lists_and_structs_of_any_length_lead_to_flattening():
         ([[[1], [2, 3]], [[4]]], "are lists themselves: flatten one level first"),
         ([[{"a": 1}], [{"a": 1}, {"a": 2}]], "are structs: flatten one level first"),
     ]:
-        assert words in refusal(UnsupportedError, to_tensor, pa.array(rows))
-    way = "x.cast(pyarrow.list_(pyarrow.list_(type, 2), 3))"
+        for x in pa.array(rows), pd.Series(rows):
+            told = refusal(UnsupportedError, to_tensor, x)
+            assert words in told
+            assert "of a Series, after x = pyarrow.array(x)" in told
+        items = pa.array(rows).flatten()
+        assert pa.compute.list_flatten(pa.array(pd.Series(rows))) == items
+    way = "pyarrow.array(x).cast(pyarrow.list_(pyarrow.list_(type, 2), 3))"
     for kind, row in (pa.int64(), [1, 2]), (pa.float32(), [0.5, 2.5]), (pa.bool_(), [True, False]):
         x = pa.array([[row] * 3], pa.list_(pa.list_(kind)))
         for call in to_tensor, lambda x: list(Loader(pa.table({"x": x}))):
             assert way in refusal(UnsupportedError, call, x)
-        shaped = eval(way, {"pyarrow": pa, "type": kind, "x": x})
-        assert to_tensor(shaped).tolist() == [[row] * 3]
+        for same in x, pa.chunked_array([x]), pd.Series(x.to_pylist()):
+            shaped = eval(way, {"pyarrow": pa, "type": kind, "x": same})
+            assert to_tensor(shaped).tolist() == [[row] * 3]
     assert "use ragged" in refusal(UnsupportedError, to_tensor, pa.array([[1], [2, 3]]))
     nulls = pa.table({"x": pa.array([[None]], pa.list_(pa.null()))})
     words = refusal(UnsupportedError, Loader, nulls, columns=["x"])

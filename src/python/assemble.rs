@@ -5,10 +5,12 @@ use std::sync::Arc;
 use arrow_array::StructArray;
 use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
-use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use pyo3::{intern, prelude::*};
 
-use super::advice::{Expected, WayOut, has_tensors, is_a_table, listed, of_dicts, of_dtype};
+use super::advice::{
+    Expected, WayOut, is_a_table, is_batch_with_label, is_mapping, listed, of_dicts, of_dtype,
+};
 use super::args::{AskedType, NamesArg, SideArg, TypeArg, pointless};
 use super::array::PyArray;
 use super::arrow::casts;
@@ -236,9 +238,7 @@ fn to_name(data: &Bound<'_, PyAny>) -> PyResult<Option<WayOut>> {
         return Ok(Some("dict(x) has them by their names".into()));
     }
     if first.is_instance_of::<PyDict>() {
-        let is_batch = has_tensors(first.cast::<PyDict>()?);
-        let is_pair = data.len()? == 2 && !data.get_item(1)?.is_instance_of::<PyDict>();
-        return Ok(Some(match is_batch && is_pair {
+        return Ok(Some(match is_batch_with_label(data)? {
             true => "put a batch and its label into one dict, as {**x[0], \"y\": x[1]}".into(),
             false => of_dicts(&listed(data)?.unwrap_or_default())?.into(),
         }));
@@ -247,11 +247,6 @@ fn to_name(data: &Bound<'_, PyAny>) -> PyResult<Option<WayOut>> {
     let has_tables = items.iter().any(|item| is_a_table(item).unwrap_or(false));
     let are_tensors = first.hasattr("__dlpack__")? && !has_tables;
     Ok(are_tensors.then(|| "name each of them, as {\"x\": x[0]}".into()))
-}
-
-/// Whether it is a mapping that is no dict, and neither a tensor nor Arrow data.
-fn is_mapping(data: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(data.cast::<PyMapping>().is_ok() && !data.hasattr("__dlpack__")? && !is_arrow(data)?)
 }
 
 fn is_text_or_number(value: &Bound<'_, PyAny>) -> bool {

@@ -358,8 +358,8 @@ impl Asked<'_> {
             Hint::PhysicalTensor => "use to_tensor, with physical=True for its integers",
             Hint::FloatTensor => "use to_tensor, with dtype=\"float64\"",
             Hint::Entries => {
-                "convert its keys and its items one by one, pyarrow's x.keys and x.items, of a chunked array those of \
-                 x.combine_chunks()"
+                "convert its keys and its items one by one, pyarrow's keys and items of pyarrow.concat_arrays([x]), or of \
+                 x.combine_chunks() of a chunked array: a slice's own are those of the whole array"
             }
             Hint::FlattenStructs
             | Hint::FlattenLists
@@ -651,8 +651,8 @@ fn flattening(hint: Hint) -> String {
         Hint::FlattenStructs => ("the rows' items are structs: ", ", for a table of them"),
         Hint::FlattenLists => (
             "the rows' items are lists themselves: ",
-            ", or cast lists of one length to their type, as x.cast(pyarrow.list_(pyarrow.list_(type, 2), 3)), or in \
-             polars x.cast(polars.Array(type, (3, 2))), does for rows of shape (3, 2), with the type of their numbers",
+            ", or cast lists of one length to their type, as pyarrow.array(x).cast(pyarrow.list_(pyarrow.list_(type, 2), 3)), \
+             or in polars x.cast(polars.Array(type, (3, 2))), does for rows of shape (3, 2), with the type of their numbers",
         ),
         Hint::FlattenTexts => {
             ("as items of lists such values have none: ", ", and use ragged of that")
@@ -665,7 +665,8 @@ fn flattening(hint: Hint) -> String {
         _ => "the lists",
     };
     format!(
-        "{why}flatten {what} first, as pyarrow.compute.list_flatten does, and x.explode() of polars{then}"
+        "{why}flatten {what} first, as pyarrow.compute.list_flatten does (of a Series, after x = pyarrow.array(x)), and \
+         x.explode() of polars{then}"
     )
 }
 

@@ -1,10 +1,10 @@
 //! What makes tables of dicts, of columns or of rows.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::arrays::of_dtype;
-use super::kinds::{is_null, is_number, kind_of, listed};
+use super::kinds::{is_a_table, is_null, is_number, is_path, kind_of, listed};
 use super::values::{ItemKinds, makes_arrow, of_values};
 use super::way_out::Found;
 use crate::python::protocols::is_arrow;
@@ -25,7 +25,7 @@ pub(super) fn of_columns(object: &Bound<'_, PyAny>) -> Found {
         let text = if has_names { name.repr() } else { name.str()?.repr() };
         text.map(|text| text.to_string())
     };
-    let has_tensors = has_tensors(dict);
+    let has_columns = has_columns(dict)?;
     let mut arrays = Vec::new();
     for (name, value) in dict.iter() {
         let is_flat = value.getattr_opt("ndim")?.is_none_or(|ndim| ndim.eq(1).unwrap_or(true));
@@ -34,8 +34,11 @@ pub(super) fn of_columns(object: &Bound<'_, PyAny>) -> Found {
         let way_out = if is_flat { of_dtype(&value, &place)? } else { None };
         if let Some(made) = way_out.and_then(|way_out| way_out.made) {
             arrays.push(format!("{}: {}", key(&name)?, made.array()));
-        } else if has_tensors && is_list_of_values(&value)? {
-            arrays.push(format!("{}: pyarrow.array({place})", key(&name)?));
+        } else if has_columns && !is_a_column(&value)? {
+            let items = listed(&value)?;
+            let way_out = items.map(|items| of_values(&items, &place)).transpose()?.flatten();
+            let made = way_out.map_or_else(|| format!("pyarrow.array({place})"), |(made, _)| made);
+            arrays.push(format!("{}: {made}", key(&name)?));
         }
     }
     if !arrays.is_empty() {
@@ -46,7 +49,7 @@ pub(super) fn of_columns(object: &Bound<'_, PyAny>) -> Found {
     }
     let (mut made, mut floats, mut is_row) = (Vec::new(), Vec::new(), false);
     for (name, value) in dict.iter() {
-        if value.is_instance_of::<PyTuple>() || value.hasattr("__dlpack__")? || is_arrow(&value)? {
+        if value.is_instance_of::<PyTuple>() || is_a_column(&value)? {
             return Ok(None);
         }
         let place = format!("x[{}]", name.repr()?);
@@ -57,8 +60,9 @@ pub(super) fn of_columns(object: &Bound<'_, PyAny>) -> Found {
             continue;
         }
         let is_number = value.hasattr("__float__")?;
-        let is_known =
-            matches!(kind_of(&value)?, "text" | "struct") || value.hasattr("isoformat")?;
+        let is_known = matches!(kind_of(&value)?, "text" | "struct")
+            || is_path(&value)?
+            || value.hasattr("isoformat")?;
         if !is_number && !is_known && !value.is_none() {
             return Ok(None);
         }
@@ -68,11 +72,14 @@ pub(super) fn of_columns(object: &Bound<'_, PyAny>) -> Found {
         }
     }
     if is_row {
-        let row = match floats.is_empty() {
-            true => whole.to_owned(),
-            false => format!("{{**{whole}, {}}}", floats.join(", ")),
+        let made = if !floats.is_empty() {
+            let floats = floats.join(", ");
+            format!("pyarrow.Table.from_pylist([{{**{whole}, {floats}}}]) makes a table of one row")
+        } else if !has_names || makes_arrow(std::slice::from_ref(object), false)? {
+            format!("pyarrow.Table.from_pylist([{whole}]) makes a table of one row")
+        } else {
+            "pandas.DataFrame([x]) makes a frame of one row".to_owned()
         };
-        let made = format!("pyarrow.Table.from_pylist([{row}]) makes a table of one row");
         return Ok(Some(made.into()));
     }
     let made = made.join(", ");
@@ -81,15 +88,34 @@ pub(super) fn of_columns(object: &Bound<'_, PyAny>) -> Found {
 }
 
 /// Whether some of its values are tensors.
-pub(in crate::python) fn has_tensors(dict: &Bound<'_, PyDict>) -> bool {
+fn has_tensors(dict: &Bound<'_, PyDict>) -> bool {
     dict.values().iter().any(|value| value.hasattr("__dlpack__").unwrap_or(false))
 }
 
-/// Whether it is a list, and no tensors are in it.
-fn is_list_of_values(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let Ok(items) = value.cast::<PyList>() else { return Ok(false) };
+/// Whether some of its values are columns to `record_batch`, and none are tables.
+pub(super) fn has_columns(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
+    let mut found = false;
+    for value in dict.values() {
+        found |= is_a_column(&value)?;
+    }
+    Ok(found)
+}
+
+/// Whether `record_batch` takes it for a column: a tensor, one with its mask, several of one row each, or Arrow data that is
+/// no table.
+pub(super) fn is_a_column(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let items = listed(value)?.unwrap_or_default();
     let first = items.iter().find(|item| !is_null(item));
-    first.map_or(Ok(true), |first| Ok(!first.hasattr("__dlpack__")?))
+    let is_tensor = first.unwrap_or(value).hasattr("__dlpack__")?;
+    Ok(is_tensor || (is_arrow(value)? && !is_a_table(value)?))
+}
+
+/// Whether it is a dict of columns and their label, as a Loader makes them.
+pub(in crate::python) fn is_batch_with_label(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let items = listed(object)?.unwrap_or_default();
+    let [features, label] = items.as_slice() else { return Ok(false) };
+    let is_batch = features.cast::<PyDict>().map_or(Ok(false), |dict| has_columns(dict))?;
+    Ok(is_batch && is_a_column(label)?)
 }
 
 /// What has the columns of a dict by names that are texts.

@@ -1,13 +1,13 @@
 //! What a Python object is, as far as hints tell.
 
 use pyo3::types::{
-    PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyRange, PySet,
-    PyString, PyTuple,
+    PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyMapping, PyRange,
+    PySet, PyString, PyTuple,
 };
 use pyo3::{intern, prelude::*};
 
 use crate::python::describe::type_name;
-use crate::python::protocols::methods;
+use crate::python::protocols::{is_arrow, methods};
 use crate::{Error, alloc};
 
 /// Whether it tells of memory with a shape, which Arrow data of it lack: Pillow's images are columns of pixels.
@@ -23,13 +23,17 @@ pub(super) fn has_none(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// Whether a value is None, or one of those of pandas's or NumPy's that stand for it.
-pub(in crate::python) fn is_null(value: &Bound<'_, PyAny>) -> bool {
-    let is_plain = value.is_exact_instance_of::<PyString>()
+/// Whether it is what most values are: to ask one for an attribute that it lacks costs a hundred times as much.
+fn is_plain(value: &Bound<'_, PyAny>) -> bool {
+    value.is_exact_instance_of::<PyString>()
         || value.is_exact_instance_of::<PyFloat>()
         || value.is_exact_instance_of::<PyInt>()
-        || value.is_exact_instance_of::<PyDict>();
-    !is_plain
+        || value.is_exact_instance_of::<PyDict>()
+}
+
+/// Whether a value is None, or one of those of pandas's or NumPy's that stand for it.
+pub(in crate::python) fn is_null(value: &Bound<'_, PyAny>) -> bool {
+    !is_plain(value)
         && (value.is_none()
             || matches!(type_name(value).as_str(), "NAType" | "NaTType" | "MaskedConstant"))
 }
@@ -63,17 +67,12 @@ pub(in crate::python) fn kind_of_times(cell: &Bound<'_, PyAny>) -> PyResult<Opti
 
 /// Whether a value is `pandas.NA` or `pandas.NaT`, of which pyarrow makes nulls where it is told that they are pandas's.
 pub(super) fn is_null_of_pandas(value: &Bound<'_, PyAny>) -> bool {
-    matches!(type_name(value).as_str(), "NAType" | "NaTType")
+    !is_plain(value) && matches!(type_name(value).as_str(), "NAType" | "NaTType")
 }
 
-/// Whether a list or tuple has an integer that 64 bits do not hold, of which neither NumPy nor pyarrow makes a number.
-pub(super) fn has_large(object: &Bound<'_, PyAny>) -> bool {
-    let is_large = |item: &Bound<'_, PyAny>| {
-        item.is_instance_of::<PyInt>()
-            && item.extract::<i64>().is_err()
-            && item.extract::<u64>().is_err()
-    };
-    listed(object).is_ok_and(|items| items.unwrap_or_default().iter().any(is_large))
+/// Whether it is Python's NaN, which stands for a value that is missing beside values that are no numbers.
+pub(super) fn is_nan(value: &Bound<'_, PyAny>) -> bool {
+    value.cast::<PyFloat>().is_ok_and(|value| value.value().is_nan())
 }
 
 /// Whether Arrow data is a table, a frame or a reader of batches, which is no column of another table. Columns of nanoarrow
@@ -81,6 +80,12 @@ pub(super) fn has_large(object: &Bound<'_, PyAny>) -> bool {
 pub(in crate::python) fn is_a_table(data: &Bound<'_, PyAny>) -> PyResult<bool> {
     let [array, _stream] = methods(data.py());
     Ok(data.hasattr("columns")? || (data.hasattr("schema")? && !data.hasattr(array)?))
+}
+
+/// Whether it is a mapping that is no dict, and neither a tensor nor Arrow data.
+pub(in crate::python) fn is_mapping(data: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_other = !data.is_instance_of::<PyDict>() && data.cast::<PyMapping>().is_ok();
+    Ok(is_other && !data.hasattr("__dlpack__")? && !is_arrow(data)?)
 }
 
 /// The items of a list or a tuple. Of other sequences, which may claim any length or never end, nothing is read.
@@ -106,7 +111,11 @@ fn is_known_decimal(item: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// What a value of Python's is: a type of numbers, one of pyarrow's nested types, or its class.
 pub(super) fn kind_of(item: &Bound<'_, PyAny>) -> PyResult<&'static str> {
-    Ok(if item.is_instance_of::<PyString>() || item.is_instance_of::<PyBytes>() {
+    Ok(if item.is_exact_instance_of::<PyFloat>() {
+        "float"
+    } else if item.is_exact_instance_of::<PyInt>() {
+        "int"
+    } else if item.is_instance_of::<PyString>() || item.is_instance_of::<PyBytes>() {
         "text"
     } else if item.is_instance_of::<PyDict>() {
         "struct"
@@ -141,7 +150,7 @@ pub(super) fn kind_of(item: &Bound<'_, PyAny>) -> PyResult<&'static str> {
 
 /// Whether it is a tensor with an axis.
 pub(super) fn is_of_axes(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(tensor.hasattr("__dlpack__")? && !tensor.getattr("ndim")?.eq(0)?)
+    Ok(!is_plain(tensor) && tensor.hasattr("__dlpack__")? && !tensor.getattr("ndim")?.eq(0)?)
 }
 
 pub(super) fn is_path(object: &Bound<'_, PyAny>) -> PyResult<bool> {

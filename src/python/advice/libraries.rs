@@ -26,6 +26,7 @@ const LIBRARIES: &[(&[&str], &str)] = &[
         &["toarray", "nnz"],
         "x.toarray() is an array of all its values, of which from_dlpack makes one",
     ),
+    (&["read_all", "get_batch"], "x.read_all() is a table"),
     (
         &["to_reader", "read_chunk"],
         "x.to_reader() goes through it, and x.read_all() makes a table of it",

@@ -17,19 +17,20 @@ use super::describe::type_name;
 use super::errors::missing_protocol;
 use super::named_tuples::NamedRows;
 use super::protocols::{has_buffer, is_arrow};
-use dicts::{BY_TEXTS, has_names, of_columns};
+pub(super) use dicts::is_batch_with_label;
+use dicts::{BY_TEXTS, has_columns, has_names, is_a_column, of_columns};
 use kinds::{
-    has_array_interface, has_large, has_none, is_number, is_of_a_class, is_path, is_sequence,
-    is_set, kind_of_elements,
+    has_array_interface, has_none, is_number, is_of_a_class, is_path, is_sequence, is_set,
+    kind_of_elements,
 };
 use libraries::of_library;
-use values::{are_unknown, of_objects};
+use values::{ItemKinds, are_unknown, in_rows, of_objects};
 use way_out::{Found, Made};
 
 pub(super) use arrays::{is_of_ml_dtypes, of_dtype, of_elements, of_layout, of_masked, of_times};
-pub(super) use dicts::{has_tensors, of_dicts};
+pub(super) use dicts::of_dicts;
 pub(super) use kinds::{
-    is_a_table, is_mask, is_masked, is_null, is_of_decimals, kind_of_times, listed,
+    is_a_table, is_mapping, is_mask, is_masked, is_null, is_of_decimals, kind_of_times, listed,
 };
 pub(super) use way_out::WayOut;
 
@@ -79,6 +80,16 @@ impl Expected {
         }
         if let Ok(Some(way_out)) = of_some_arrow(object) {
             return Some(way_out);
+        }
+        if matches!(is_mapping(object), Ok(true)) {
+            return Some(
+                "record_batch(x) makes a table of tensors by their names, and dict(x) is a dict of them".into(),
+            );
+        }
+        if matches!(is_batch_with_label(object), Ok(true)) {
+            return Some(
+                "record_batch({**x[0], \"y\": x[1]}) makes a table of a batch and its label".into(),
+            );
         }
         if let Ok(Some(way_out)) = of_layout(object) {
             return Some(way_out.into());
@@ -131,9 +142,6 @@ fn tensor_of(object: &Bound<'_, PyAny>) -> Found {
     if has_array_interface(object)? || has_buffer(object) {
         return Ok(Some("asdlpack(x) takes its memory as it is".into()));
     }
-    if is_path(object)? && object.str()?.to_str()?.ends_with(".npy") {
-        return Ok(Some("if it is a path, numpy.load(x) reads such a file".into()));
-    }
     if object.hasattr("as_py")? {
         return Ok(Some("numpy.asarray(x.as_py()) makes a tensor of it, if it is a number".into()));
     }
@@ -161,10 +169,14 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> Found {
     };
     let items = listed(object)?.unwrap_or_default();
     let known = items.iter().find(|item| !is_null(item)).unwrap_or(&first);
+    let is_rounded = |items: &[_]| Ok::<_, PyErr>(ItemKinds::of(items)? == ItemKinds::Rounded);
     if known.is_instance_of::<PyString>() || known.is_instance_of::<PyBytes>() {
         return Ok(Some(
             "texts are no tensor: pyarrow.array(x) makes Arrow data of them, and pyarrow.table a table with it".into(),
         ));
+    }
+    if has_none(object)? && known.hasattr("__dlpack__")? {
+        return Ok(Some("from_ragged(x) makes lists of rows of any length, with nulls".into()));
     }
     if has_none(object)? {
         return Ok(Some(
@@ -172,16 +184,18 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> Found {
                 .into(),
         ));
     }
-    if has_large(object) {
-        return Ok(Some("numpy.asarray(x, \"float64\") makes a tensor of it, of rounded numbers: 64 bits do not hold all of them".into()));
+    if is_rounded(&items)? {
+        return Ok(Some(
+            "numpy.asarray(x, \"float64\") makes a tensor of it, which rounds what it does not hold"
+                .into(),
+        ));
     }
     let words = if is_set(object) && !is_number(&first)? {
         return arrow_of(object, Expected::Either);
     } else if is_set(object) {
         of_numbers
-    } else if items.iter().any(has_large) {
-        "numpy.stack(x).astype(\"float64\") is a tensor of rows of one length, of rounded numbers: 64 bits do not hold \
-         all of them"
+    } else if is_rounded(&in_rows(&items))? {
+        "numpy.stack(x).astype(\"float64\") is a tensor of rows of one length, which rounds what it does not hold"
     } else if first.hasattr("__dlpack__")? && object.is_instance_of::<PyTuple>() {
         match items.get(1).and_then(|second| kind_of_elements(second).ok()) {
             Some('b') if items.len() == 2 => {
@@ -196,7 +210,9 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> Found {
         "numpy.stack(x) is a tensor of rows of one length, and from_ragged(x) makes lists of rows of any length"
     } else if kind_of_times(known)?.is_some() {
         return arrow_of(object, Expected::Either);
-    } else if is_sequence(&first) || first.hasattr("__array__")? {
+    } else if is_sequence(&first) {
+        "numpy.stack(x) is a tensor of rows of one length, and pyarrow.array(x) makes lists of rows of any length"
+    } else if first.hasattr("__array__")? {
         "numpy.stack(x) is a tensor of rows of one length, and from_ragged(numpy.concatenate(x), offsets) makes \
          lists of rows of any length"
     } else if is_number(&first)? {
@@ -296,8 +312,7 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
         }));
     }
     if is_path(object)? {
-        return Ok(Some("if it is a path, pyarrow.dataset.dataset(x) opens it, for iter_batches, and to_table() of that \
-             reads it all".into()));
+        return of_path(object);
     }
     if object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>() {
         return Ok(Some("asdlpack(x) is a tensor of its bytes; if they are a path, use os.fsdecode, and if they are Arrow \
@@ -312,23 +327,19 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
         ));
     }
     if let Ok(dict) = object.cast::<PyDict>() {
-        // A column with a mask is a pair of tensors.
-        let is_tensor = |value: &Bound<'_, PyAny>| {
-            let first = value.cast::<PyTuple>().ok().and_then(|pair| pair.get_item(0).ok());
-            matches!(first.as_ref().unwrap_or(value).hasattr("__dlpack__"), Ok(true))
-        };
         for (name, value) in dict.iter() {
             let is_table = is_arrow(&value)? && is_a_table(&value)?;
-            if is_table || of_library(&value)?.is_some() {
+            // pandas's columns and polars's have a frame of their own.
+            let is_column = value.hasattr("to_frame")? || is_a_column(&value)?;
+            if is_table || (!is_column && of_library(&value)?.is_some()) {
                 return Ok(Some(
                     format!("pass one of these tables, as x[{}]", name.repr()?).into(),
                 ));
             }
         }
-        let are_tensors = dict.values().iter().any(|value| is_tensor(&value));
         let columns = if has_names(dict) { "x" } else { BY_TEXTS };
-        let words = match are_tensors {
-            true => format!("record_batch({columns}) makes a table of tensors"),
+        let words = match has_columns(dict)? {
+            true => format!("record_batch({columns}) makes a table of it"),
             false => format!("pyarrow.table({columns}) makes a table of it"),
         };
         return Ok(Some(words.into()));
@@ -363,12 +374,41 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
     })
 }
 
-/// How to convert a list or tuple, judged by its first item.
+/// How to read what a path names, by its ending.
+fn of_path(path: &Bound<'_, PyAny>) -> Found {
+    let path = path.str()?.to_string().to_lowercase();
+    let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let format = match ending {
+        "npy" => return Ok(Some("if it is a path, numpy.load(x) reads such a file".into())),
+        "png" | "jpg" | "jpeg" | "bmp" | "gif" | "tif" | "tiff" | "webp" => {
+            return Ok(Some(
+                "if it is a path, numpy.asarray(PIL.Image.open(x)) has the pixels of such a file"
+                    .into(),
+            ));
+        }
+        "csv" => ", format=\"csv\"",
+        "json" | "jsonl" | "ndjson" => ", format=\"json\"",
+        "arrow" | "feather" | "ipc" => ", format=\"ipc\"",
+        "orc" => ", format=\"orc\"",
+        _ => "",
+    };
+    Ok(Some(
+        format!(
+            "if it is a path, pyarrow.dataset.dataset(x{format}) opens it, for iter_batches, and to_table() of that reads it \
+             all"
+        )
+        .into(),
+    ))
+}
+
+/// How to convert a list, tuple or set, judged by its first item that is no null.
 fn of_items(object: &Bound<'_, PyAny>) -> Found {
     let first = object.try_iter()?.next().transpose()?;
     let Some(first) = first else {
         return Ok(Some(WayOut::array("pyarrow.array(x, type)", "an array of none")));
     };
+    let known = listed(object)?.unwrap_or_default().into_iter().find(|item| !is_null(item));
+    let first = known.unwrap_or(first);
     Ok(Some(if first.hasattr("__dlpack__")? {
         "several of one length are rows of numpy.stack(x) or torch.stack(x), of any length those of from_ragged(x), and \
          columns are record_batch(dict(...))"

@@ -1,13 +1,14 @@
 //! What makes Arrow data of Python's values: of lists, rows and sets of them.
 
-use pyo3::types::{IntoPyDict, PyDict, PyFrozenSet, PyInt, PyList, PyRange, PySet};
+use pyo3::types::{IntoPyDict, PyDict, PyFrozenSet, PyInt, PyList, PyMemoryView, PyRange, PySet};
 use pyo3::{intern, prelude::*};
 
 use super::kinds::{
-    is_null, is_null_of_pandas, is_number, is_of_axes, is_of_decimals, is_sequence, is_set,
+    is_nan, is_null, is_null_of_pandas, is_number, is_of_axes, is_of_decimals, is_sequence, is_set,
     kind_of, kind_of_times, listed,
 };
 use super::way_out::{Found, WayOut};
+use crate::python::describe::type_name;
 use crate::python::objects::_check_objects;
 use crate::python::runtime::loaded_module;
 
@@ -25,10 +26,18 @@ pub(super) enum ItemKinds {
     Mixed,
 }
 
+/// The kinds that NaN is one of.
+const NUMBERS: &[&str] = &["bool", "int", "float", "complex", "decimal", "fraction"];
+
 impl ItemKinds {
     pub(super) fn of(items: &[Bound<'_, PyAny>]) -> PyResult<Self> {
         let (mut kinds, mut low, mut high) = (Vec::<&str>::new(), 0_i128, 0_i128);
+        let mut has_nan = false;
         for item in items.iter().filter(|item| !is_null(item)) {
+            if is_nan(item) {
+                has_nan = true;
+                continue;
+            }
             if item.is_instance_of::<PyInt>() {
                 let number = item.extract().unwrap_or(i128::MAX);
                 (low, high) = (low.min(number), high.max(number));
@@ -37,6 +46,10 @@ impl ItemKinds {
             if !kinds.contains(&kind) {
                 kinds.push(kind);
             }
+        }
+        // Beside others than numbers it stands for one that is missing.
+        if has_nan && kinds.iter().all(|kind| NUMBERS.contains(kind)) && !kinds.contains(&"float") {
+            kinds.push("float");
         }
         let are_all = |known: &[&str]| kinds.iter().all(|kind| known.contains(kind));
         let fits = |least: i128, most: i128| least <= low && high <= most;
@@ -70,14 +83,12 @@ impl ItemKinds {
         Some(match self {
             Self::OneKind => return None,
             Self::Unsigned => format!("pyarrow.array({x}, \"uint64\")"),
-            Self::Rounded if has_none => {
-                format!("pyarrow.array(numpy.asarray({x}, \"float64\"), from_pandas=True)")
-            }
+            Self::Rounded if has_none => each("float", items, x),
             Self::Rounded => format!("pyarrow.array(numpy.asarray({x}, \"float64\"))"),
             Self::Complex if !has_none => {
                 format!("from_dlpack(numpy.asarray({x}, \"complex128\"))")
             }
-            Self::Complex | Self::Mixed => texts_of(items, x),
+            Self::Complex | Self::Mixed => each("str", items, x),
         })
     }
 
@@ -90,6 +101,15 @@ impl ItemKinds {
             Self::Mixed => "an array of texts, as the values are of several kinds",
         }
     }
+}
+
+/// Whether NaN stands for a value that is missing: beside values that are no numbers.
+fn has_missing(items: &[Bound<'_, PyAny>]) -> PyResult<bool> {
+    if !items.iter().any(is_nan) {
+        return Ok(false);
+    }
+    let mut known = items.iter().filter(|item| !is_null(item)).map(kind_of);
+    Ok(known.any(|kind| kind.is_ok_and(|kind| !NUMBERS.contains(&kind))))
 }
 
 /// Whether a list has objects of Python's alone, of which pyarrow makes no array. Nothing is known of that where it is not
@@ -136,20 +156,38 @@ pub(super) fn makes_arrow(values: &[Bound<'_, PyAny>], is_of_pandas: bool) -> Py
 fn are_large(values: &[Bound<'_, PyAny>]) -> bool {
     const MOST: usize = 1 << 20;
     let bytes = |value: &Bound<'_, PyAny>| {
-        let bytes = value.getattr_opt(intern!(value.py(), "nbytes")).ok().flatten()?;
-        bytes.extract::<usize>().ok()
+        let nbytes = intern!(value.py(), "nbytes");
+        let bytes = value.getattr_opt(nbytes).ok().flatten();
+        let memory = || PyMemoryView::from(value).and_then(|memory| memory.getattr(nbytes)).ok();
+        bytes.or_else(memory)?.extract::<usize>().ok()
     };
     values.iter().filter_map(bytes).fold(0, usize::saturating_add) > MOST
 }
 
-/// Texts of the values that `x` names, whose nulls stay nulls.
-fn texts_of(items: &[Bound<'_, PyAny>], x: &str) -> String {
-    if items.iter().any(|item| is_null(item) && !item.is_none()) {
-        format!("pyarrow.array([None if pandas.isna(value) else str(value) for value in {x}])")
-    } else if items.iter().any(|item| item.is_none()) {
-        format!("pyarrow.array([value if value is None else str(value) for value in {x}])")
-    } else {
-        format!("pyarrow.array(list(map(str, {x})))")
+/// What a function makes of each of the values that `x` names, of which those that are missing are nulls.
+fn each(function: &str, items: &[Bound<'_, PyAny>], x: &str) -> String {
+    let mut found = Vec::new();
+    for item in items.iter().filter(|item| is_null(item)) {
+        let missing = match type_name(item).as_str() {
+            "NAType" => "value is pandas.NA",
+            "NaTType" => "value is pandas.NaT",
+            "MaskedConstant" => "value is numpy.ma.masked",
+            _ => "value is None",
+        };
+        if !found.contains(&missing) {
+            found.push(missing);
+        }
+    }
+    // It comes last: whether pandas.NA is another value than itself is not known.
+    if function == "str" && items.iter().any(is_nan) {
+        found.push("value != value");
+    }
+    match found.is_empty() {
+        true => format!("pyarrow.array(list(map({function}, {x})))"),
+        false => format!(
+            "pyarrow.array([None if {} else {function}(value) for value in {x}])",
+            found.join(" or ")
+        ),
     }
 }
 
@@ -160,7 +198,10 @@ fn in_place_of(
     first: &Bound<'_, PyAny>,
     x: &str,
 ) -> PyResult<Option<(String, &'static str)>> {
-    if matches!(kind_of(first)?, "struct" | "object") || is_of_axes(first)? {
+    let is_a_path = first.hasattr("__fspath__")?;
+    let is_nested = !is_a_path && matches!(kind_of(first)?, "struct" | "object");
+    let has_tensors = in_rows(values).iter().any(|value| is_of_axes(value).unwrap_or(false));
+    if is_nested || is_of_axes(first)? || has_tensors {
         return Ok(None);
     }
     if values.iter().all(|value| value.is_instance_of::<PyRange>()) {
@@ -180,7 +221,7 @@ fn in_place_of(
         let made = format!("pyarrow.array([item.tolist() for item in {x}])");
         return Ok(Some((made, "an array of their values")));
     }
-    let made = texts_of(values, x);
+    let made = each("str", values, x);
     let is_address = first.str().is_ok_and(|text| text.to_string().contains(" at 0x"));
     Ok((!is_address).then_some((made, "an array of texts")))
 }
@@ -203,7 +244,7 @@ fn have_lists(values: &[Bound<'_, PyAny>], first: &Bound<'_, PyAny>) -> PyResult
 }
 
 /// The values in those of several that are lists or tuples.
-fn in_rows<'py>(items: &[Bound<'py, PyAny>]) -> Vec<Bound<'py, PyAny>> {
+pub(super) fn in_rows<'py>(items: &[Bound<'py, PyAny>]) -> Vec<Bound<'py, PyAny>> {
     items.iter().filter_map(|item| listed(item).ok().flatten()).flatten().collect()
 }
 
@@ -225,11 +266,15 @@ fn of_rows_of_columns(
         columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
     }
     let all = columns.concat();
+    if all.iter().any(|value| is_of_axes(value).unwrap_or(false)) {
+        return Ok(Some(OF_SAMPLES));
+    }
     let are_objects = is_tensor && all.iter().any(|value| is_null(value) || is_of_decimals(value));
     if !are_objects && ItemKinds::of(&all)? == ItemKinds::OneKind {
         return Ok(None);
     }
-    let is_of_pandas = all.iter().any(is_null_of_pandas);
+    let is_of_pandas = all.iter().any(is_null_of_pandas)
+        || columns.iter().any(|column| has_missing(column).unwrap_or(false));
     for column in &columns {
         if ItemKinds::of(column)? != ItemKinds::OneKind || !makes_arrow(column, is_of_pandas)? {
             return Ok(None);
@@ -241,10 +286,13 @@ fn of_rows_of_columns(
 /// How to make an array of the list or tuple that `x` is; `None` where pyarrow makes one of it.
 pub(super) fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, String)>> {
     let rows = in_rows(items);
-    let is_of_pandas = items.iter().chain(&rows).any(is_null_of_pandas);
+    let is_of_pandas = items.iter().chain(&rows).any(is_null_of_pandas)
+        || has_missing(items)?
+        || has_missing(&rows)?;
     let of_pandas = if is_of_pandas { ", from_pandas=True" } else { "" };
     let values = ItemKinds::of(items)?;
-    if values == ItemKinds::OneKind && !items.iter().chain(&rows).any(is_null) {
+    let is_whole = !is_of_pandas && !items.iter().chain(&rows).any(is_null);
+    if values == ItemKinds::OneKind && is_whole {
         let way = match ItemKinds::of(&rows)? {
             ItemKinds::Rounded | ItemKinds::Unsigned => {
                 Some(("float", "floats, which round what they do not hold"))
@@ -260,13 +308,17 @@ pub(super) fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<
     if let Some(made) = values.way_to_make(items, x) {
         return Ok(Some((made, values.told().to_owned())));
     }
-    let Some(first) = items.iter().find(|item| !is_null(item)) else { return Ok(None) };
+    let first = items.iter().find(|item| !is_null(item) && !is_nan(item));
+    let Some(first) = first else { return Ok(None) };
     if makes_arrow(items, is_of_pandas)? {
         let plain = format!("pyarrow.array({x}{of_pandas})");
         return Ok(is_of_pandas.then(|| (plain, values.told().to_owned())));
     }
     Ok(in_place_of(items, first, x)?.map(|(made, told)| (made, told.to_owned())))
 }
+
+/// What makes a table of rows of tensors and numbers, such as samples and their labels.
+const OF_SAMPLES: &str = "record_batch({str(at): numpy.stack(column) for at, column in enumerate(zip(*x, strict=True))})";
 
 /// Whether NumPy makes a tensor of the items: of all numbers, but of nulls none.
 fn are_of_tensors(items: &[Bound<'_, PyAny>]) -> PyResult<bool> {
@@ -276,6 +328,7 @@ fn are_of_tensors(items: &[Bound<'_, PyAny>]) -> PyResult<bool> {
         Ok::<_, PyErr>((is_several || is_one) && kind_of_times(first)?.is_none())
     };
     Ok(!items.iter().any(is_null)
+        && !has_missing(items)?
         && items.first().is_none_or(|first| is_of_tensors(first).unwrap_or(false))
         && ItemKinds::of(items)? != ItemKinds::Mixed
         && ItemKinds::of(&in_rows(items))? != ItemKinds::Mixed)
