@@ -1079,6 +1079,10 @@ OBJECTS_OF_PYTHON = {
         "record_batch({**x, 'id': pyarrow.array(list(map(str, x['id'])))})",
     ),
     "columns of pandas": ({"a": pd.Series([1]), "b": pd.Series([0.5])}, "record_batch(x)"),
+    "columns and an index": (
+        {"a": np.ones(2), "b": pd.Index(["x", "y"])},
+        "record_batch({**x, 'b': pyarrow.array(x['b'])})",
+    ),
     "columns of polars": ({"a": pl.Series([1])}, "record_batch(x)"),
     "our tensors": ({"a": asdlpack(np.ones(2))}, "record_batch(x)"),
     "samples and labels": (

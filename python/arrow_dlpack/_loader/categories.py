@@ -392,17 +392,14 @@ def _way_to_hold(kind: Any, words: Sequence[Any]) -> str:
     pa, whole = import_module("pyarrow"), _type_of_words(words)
     own = _plain_type(kind)
     if whole is not None and pa.types.is_decimal(whole):
+        # With room for the column's other values.
         scale = max(whole.scale, own.scale if pa.types.is_decimal(own) else 0)
-        whole = pa.decimal128(38, scale) if scale < whole.scale + 19 else None
+        whole = pa.decimal128(38, scale) if scale <= 38 else pa.decimal256(76, scale)
     # A cast makes texts of numbers, but not the text that the number was read from.
     are_alike = whole is not None and all(
         tells(own) == tells(whole) for tells in (_is_bytes, pa.types.is_temporal)
     )
-    if (
-        are_alike
-        and retyped("", own, whole, "") == ""
-        and all(_fits(word, whole) for word in words)
-    ):
+    if are_alike and retyped("", own, whole, "") == "" and _fit(words, whole):
         return f": cast the column to {whole}, which can hold all of them"
     return ": give it words of that type, or read the column in the type of its words"
 
@@ -467,8 +464,12 @@ def _in_unit(word: Any, kind: Any) -> Any:
 
 
 def _fits(word: Any, kind: Any) -> bool:
+    return _fit([word], kind)
+
+
+def _fit(words: Sequence[Any], kind: Any) -> bool:
     try:
-        return _changed([word], _array([word], kind)) is None
+        return _changed(words, _array(words, kind)) is None
     except _REFUSALS:
         return False
 

@@ -393,15 +393,10 @@ def _batches_of_hugging_face(dataset: Any, columns: Sequence[str]) -> Iterator[A
             said = str(error.args[0]) if len(error.args) == 1 else ""
             of_tables = [f'Field "{name}" does not exist in schema' for name in columns]
             if said in [*columns, *of_tables]:
-                nulls = (
-                    ""
-                    if dataset.features is None
-                    else ", and dataset.map(lambda row: row, features=dataset.features) nulls"
-                )
-                error.add_note(
-                    "a row has no such column: dataset.map(function) makes rows that all have it"
-                    + nulls
-                )
+                note = "a row has no such column: dataset.map(function) makes rows that all have it"
+                if dataset.features is not None:
+                    note += ", and dataset.map(lambda row: row, features=dataset.features) nulls"
+                error.add_note(note)
             raise
         raise told from error
     if batch is None and dataset.features is not None:

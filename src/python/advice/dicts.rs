@@ -35,8 +35,12 @@ pub(super) fn of_columns(object: &Bound<'_, PyAny>) -> Found {
         if let Some(made) = way_out.and_then(|way_out| way_out.made) {
             arrays.push(format!("{}: {}", key(&name)?, made.array()));
         } else if has_columns && !is_a_column(&value)? {
+            // Lists, and what pandas names rows by.
             let items = listed(&value)?;
-            let way_out = items.map(|items| of_values(&items, &place)).transpose()?.flatten();
+            if items.is_none() && !value.hasattr("to_frame")? {
+                continue;
+            }
+            let way_out = of_values(&items.unwrap_or_default(), &place)?;
             let made = way_out.map_or_else(|| format!("pyarrow.array({place})"), |(made, _)| made);
             arrays.push(format!("{}: {made}", key(&name)?));
         }
