@@ -1042,6 +1042,14 @@ OBJECTS_OF_PYTHON = {
         "pyarrow.table({**x, 'a': pyarrow.array(list(map(str, x['a'])))})",
     ),
     "a row": ({"a": 1, "b": "c", "d": [1]}, "pyarrow.Table.from_pylist([x])"),
+    "nulls of pandas's alone": ([pd.NA, pd.NaT], "pyarrow.array(x, from_pandas=True)"),
+    "unsigned and nulls of pandas's": (
+        [LARGE, pd.NA],
+        'pyarrow.array(x, "uint64", from_pandas=True)',
+    ),
+    "a range": ({"a": range(3)}, "pyarrow.table(x)"),
+    "one row of nulls of pandas's": ({"a": NAN, "b": pd.NA}, "pandas.DataFrame([x])"),
+    "a tensor among others": ([1j, np.ones(2), "a"], None),
     "texts and NaN": (["a", NAN], "pyarrow.array(x, from_pandas=True)"),
     "NaN and lists": ([NAN, [1, 2]], "pyarrow.array(x, from_pandas=True)"),
     "objects and NaN": (np.array([TODAY, NAN], object), "pyarrow.array(x, from_pandas=True)"),
@@ -1623,6 +1631,23 @@ def test_values_that_are_missing_are_nulls_in_what_a_hint_makes():
                 )
                 made = typed(way, x).to_pylist()
                 assert [one is None for one in made] == [one is missing for one in x]
+
+
+@pytest.mark.parametrize(
+    ("x", "way"),
+    [
+        ({"x": np.ones(2), "rate": 0.1}, "x['rate'] is float, and no column: leave it out"),
+        ({"x": [object()], "y": [1]}, "pyarrow makes no array of x['x']: leave it out, or make"),
+        (
+            {"x": np.ones(2), "y": [torch.ones(2), 5]},
+            "pyarrow makes no array of x['y']: leave it out, or make",
+        ),
+    ],
+    ids=["number", "objects", "tensor and number"],
+)
+def test_what_is_no_column_of_a_dict_is_named(x, way):
+    for call in to_tensor, from_dlpack, Loader:
+        assert way in refusal(call, x)
 
 
 def test_floats_that_round_are_told_in_tensors_too():

@@ -1,12 +1,13 @@
 //! What makes tables of dicts, of columns or of rows.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyRange, PyString};
 
 use super::arrays::of_dtype;
 use super::kinds::{is_a_table, is_null, is_number, is_path, kind_of, listed};
 use super::values::{ItemKinds, makes_arrow, of_values};
 use super::way_out::Found;
+use crate::python::describe::type_name;
 use crate::python::protocols::is_arrow;
 
 /// How to make a table of a dict of lists of which pyarrow makes none, or of values that are one row.
@@ -25,70 +26,87 @@ pub(super) fn of_columns(object: &Bound<'_, PyAny>) -> Found {
         let text = if has_names { name.repr() } else { name.str()?.repr() };
         text.map(|text| text.to_string())
     };
-    let has_columns = has_columns(dict)?;
-    let mut arrays = Vec::new();
+    // What has to be made of columns, what pyarrow makes an array of as it is, and what is no column.
+    let (mut made, mut plain, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    let mut has_columns = false;
     for (name, value) in dict.iter() {
+        let (key, place) = (key(&name)?, format!("x[{}]", name.repr()?));
         let is_flat = value.getattr_opt("ndim")?.is_none_or(|ndim| ndim.eq(1).unwrap_or(true));
         // Texts, times and objects of NumPy.
-        let place = format!("x[{}]", name.repr()?);
-        let way_out = if is_flat { of_dtype(&value, &place)? } else { None };
-        if let Some(made) = way_out.and_then(|way_out| way_out.made) {
-            arrays.push(format!("{}: {}", key(&name)?, made.array()));
-        } else if has_columns && !is_a_column(&value)? {
-            // Lists, and what pandas names rows by.
-            let items = listed(&value)?;
-            if items.is_none() && !value.hasattr("to_frame")? {
-                continue;
+        let of_dtype = if is_flat { of_dtype(&value, &place)? } else { None };
+        if let Some(way_out) = of_dtype.and_then(|way_out| way_out.made) {
+            made.push(format!("{key}: {}", way_out.array()));
+            has_columns = true;
+        } else if is_a_column(&value)? {
+            has_columns = true;
+        } else if let Some(items) = listed(&value)? {
+            match of_values(&items, &place)? {
+                Some((array, _)) => made.push(format!("{key}: {array}")),
+                None if makes_arrow(&items, false)? => {
+                    plain.push(format!("{key}: pyarrow.array({place})"));
+                }
+                None => {
+                    return Ok(Some(
+                        format!("pyarrow makes no array of {place}: leave it out, or make numbers or texts of it").into(),
+                    ));
+                }
             }
-            let way_out = of_values(&items.unwrap_or_default(), &place)?;
-            let made = way_out.map_or_else(|| format!("pyarrow.array({place})"), |(made, _)| made);
-            arrays.push(format!("{}: {made}", key(&name)?));
-        }
-    }
-    if !arrays.is_empty() {
-        let arrays = arrays.join(", ");
-        return Ok(Some(
-            format!("record_batch({{**{whole}, {arrays}}}) makes a table of it").into(),
-        ));
-    }
-    let (mut made, mut floats, mut is_row) = (Vec::new(), Vec::new(), false);
-    for (name, value) in dict.iter() {
-        if value.is_instance_of::<PyTuple>() || is_a_column(&value)? {
-            return Ok(None);
-        }
-        let place = format!("x[{}]", name.repr()?);
-        let name = key(&name)?;
-        if let Some(items) = listed(&value)? {
-            let array = of_values(&items, &place)?;
-            made.extend(array.map(|(array, _)| format!("{name}: {array}")));
-            continue;
-        }
-        let is_number = value.hasattr("__float__")?;
-        let is_known = matches!(kind_of(&value)?, "text" | "struct")
-            || is_path(&value)?
-            || value.hasattr("isoformat")?;
-        if !is_number && !is_known && !value.is_none() {
-            return Ok(None);
-        }
-        is_row = true;
-        if is_number && ItemKinds::of(&[value])? != ItemKinds::OneKind {
-            floats.push(format!("{name}: float({place})"));
-        }
-    }
-    if is_row {
-        let made = if !floats.is_empty() {
-            let floats = floats.join(", ");
-            format!("pyarrow.Table.from_pylist([{{**{whole}, {floats}}}]) makes a table of one row")
-        } else if !has_names || makes_arrow(std::slice::from_ref(object), false)? {
-            format!("pyarrow.Table.from_pylist([{whole}]) makes a table of one row")
+        } else if value.hasattr("to_frame")? || value.is_instance_of::<PyRange>() {
+            // What pandas names rows by.
+            plain.push(format!("{key}: pyarrow.array({place})"));
         } else {
-            "pandas.DataFrame([x]) makes a frame of one row".to_owned()
-        };
-        return Ok(Some(made.into()));
+            others.push((key, place, value));
+        }
     }
-    let made = made.join(", ");
-    Ok((!made.is_empty())
-        .then(|| format!("pyarrow.table({{**{whole}, {made}}}) makes a table of it").into()))
+    if has_columns {
+        if let Some((_, place, value)) = others.first() {
+            let kind = type_name(value);
+            return Ok(Some(format!("{place} is {kind}, and no column: leave it out").into()));
+        }
+        made.append(&mut plain);
+    }
+    let columns = match made.is_empty() {
+        true => whole.to_owned(),
+        false => format!("{{**{whole}, {}}}", made.join(", ")),
+    };
+    if has_columns {
+        return Ok(Some(format!("record_batch({columns}) makes a table of it").into()));
+    }
+    if others.is_empty() {
+        return Ok(Some(format!("pyarrow.table({columns}) makes a table of it").into()));
+    }
+    of_row(object, whole, &others)
+}
+
+/// How to make a table of a dict of which these values, and so all, are those of one row.
+fn of_row(
+    object: &Bound<'_, PyAny>,
+    whole: &str,
+    values: &[(String, String, Bound<'_, PyAny>)],
+) -> Found {
+    let mut floats = Vec::new();
+    for (key, place, value) in values {
+        let is_number = value.hasattr("__float__")?;
+        let is_known = is_null(value)
+            || matches!(kind_of(value)?, "text" | "struct")
+            || is_path(value)?
+            || value.hasattr("isoformat")?;
+        if !is_number && !is_known {
+            return Ok(None);
+        }
+        if is_number && ItemKinds::of(std::slice::from_ref(value))? != ItemKinds::OneKind {
+            floats.push(format!("{key}: float({place})"));
+        }
+    }
+    let made = if !floats.is_empty() {
+        let floats = floats.join(", ");
+        format!("pyarrow.Table.from_pylist([{{**{whole}, {floats}}}]) makes a table of one row")
+    } else if whole == BY_TEXTS || makes_arrow(std::slice::from_ref(object), false)? {
+        format!("pyarrow.Table.from_pylist([{whole}]) makes a table of one row")
+    } else {
+        "pandas.DataFrame([x]) makes a frame of one row".to_owned()
+    };
+    Ok(Some(made.into()))
 }
 
 /// Whether some of its values are tensors.
@@ -97,7 +115,7 @@ fn has_tensors(dict: &Bound<'_, PyDict>) -> bool {
 }
 
 /// Whether some of its values are columns to `record_batch`, and none are tables.
-pub(super) fn has_columns(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
+fn has_columns(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
     let mut found = false;
     for value in dict.values() {
         found |= is_a_column(&value)?;
@@ -107,11 +125,13 @@ pub(super) fn has_columns(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
 
 /// Whether `record_batch` takes it for a column: a tensor, one with its mask, several of one row each, or Arrow data that is
 /// no table.
-pub(super) fn is_a_column(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let items = listed(value)?.unwrap_or_default();
-    let first = items.iter().find(|item| !is_null(item));
-    let is_tensor = first.unwrap_or(value).hasattr("__dlpack__")?;
-    Ok(is_tensor || (is_arrow(value)? && !is_a_table(value)?))
+fn is_a_column(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if let Some(items) = listed(value)? {
+        let mut known = items.iter().filter(|item| !item.is_none()).peekable();
+        let is_some = known.peek().is_some();
+        return Ok(is_some && known.all(|item| item.hasattr("__dlpack__").unwrap_or(false)));
+    }
+    Ok(value.hasattr("__dlpack__")? || (is_arrow(value)? && !is_a_table(value)?))
 }
 
 /// Whether it is a dict of columns and their label, as a Loader makes them.
@@ -123,9 +143,9 @@ pub(in crate::python) fn is_batch_with_label(object: &Bound<'_, PyAny>) -> PyRes
 }
 
 /// What has the columns of a dict by names that are texts.
-pub(super) const BY_TEXTS: &str = "{str(name): column for name, column in x.items()}";
+const BY_TEXTS: &str = "{str(name): column for name, column in x.items()}";
 
-pub(super) fn has_names(dict: &Bound<'_, PyDict>) -> bool {
+fn has_names(dict: &Bound<'_, PyDict>) -> bool {
     dict.keys().iter().all(|name| name.is_instance_of::<PyString>())
 }
 

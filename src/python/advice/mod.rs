@@ -18,13 +18,13 @@ use super::errors::missing_protocol;
 use super::named_tuples::NamedRows;
 use super::protocols::{has_buffer, is_arrow};
 pub(super) use dicts::is_batch_with_label;
-use dicts::{BY_TEXTS, has_columns, has_names, is_a_column, of_columns};
+use dicts::of_columns;
 use kinds::{
     has_array_interface, has_none, is_number, is_of_a_class, is_path, is_sequence, is_set,
     kind_of_elements,
 };
 use libraries::of_library;
-use values::{ItemKinds, are_unknown, in_rows, of_objects};
+use values::{ItemKinds, in_rows, makes_arrow, of_objects};
 use way_out::{Found, Made};
 
 pub(super) use arrays::{is_of_ml_dtypes, of_dtype, of_elements, of_layout, of_masked, of_times};
@@ -329,20 +329,13 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
     if let Ok(dict) = object.cast::<PyDict>() {
         for (name, value) in dict.iter() {
             let is_table = is_arrow(&value)? && is_a_table(&value)?;
-            // pandas's columns and polars's have a frame of their own.
-            let is_column = value.hasattr("to_frame")? || is_a_column(&value)?;
-            if is_table || (!is_column && of_library(&value)?.is_some()) {
+            if is_table || of_library(&value)?.is_some() {
                 return Ok(Some(
                     format!("pass one of these tables, as x[{}]", name.repr()?).into(),
                 ));
             }
         }
-        let columns = if has_names(dict) { "x" } else { BY_TEXTS };
-        let words = match has_columns(dict)? {
-            true => format!("record_batch({columns}) makes a table of it"),
-            false => format!("pyarrow.table({columns}) makes a table of it"),
-        };
-        return Ok(Some(words.into()));
+        return Ok(None);
     }
     if is_sequence(object) {
         return of_items(object);
@@ -418,7 +411,7 @@ fn of_items(object: &Bound<'_, PyAny>) -> Found {
     } else if is_path(&first)? {
         WayOut::values("x", "an array of texts")
             .and("; if they are paths, pyarrow.dataset.dataset(x) opens them")
-    } else if is_of_a_class(&first)? || are_unknown(&listed(object)?.unwrap_or_default())? {
+    } else if is_of_a_class(&first)? || !makes_arrow(&listed(object)?.unwrap_or_default(), true)? {
         return Ok(None);
     } else {
         WayOut::values("x", "an array of values")

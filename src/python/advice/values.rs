@@ -82,6 +82,9 @@ impl ItemKinds {
         let has_none = items.iter().any(is_null);
         Some(match self {
             Self::OneKind => return None,
+            Self::Unsigned if items.iter().any(is_null_of_pandas) => {
+                format!("pyarrow.array({x}, \"uint64\", from_pandas=True)")
+            }
             Self::Unsigned => format!("pyarrow.array({x}, \"uint64\")"),
             Self::Rounded if has_none => each("float", items, x),
             Self::Rounded => format!("pyarrow.array(numpy.asarray({x}, \"float64\"))"),
@@ -266,8 +269,11 @@ fn of_rows_of_columns(
         columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
     }
     let all = columns.concat();
+    let is_tensor_or_number =
+        |value: &Bound<'_, PyAny>| Ok::<_, PyErr>(is_of_axes(value)? || is_number(value)?);
     if all.iter().any(|value| is_of_axes(value).unwrap_or(false)) {
-        return Ok(Some(OF_SAMPLES));
+        let are_known = all.iter().all(|value| is_tensor_or_number(value).unwrap_or(false));
+        return Ok(are_known.then_some(OF_SAMPLES));
     }
     let are_objects = is_tensor && all.iter().any(|value| is_null(value) || is_of_decimals(value));
     if !are_objects && ItemKinds::of(&all)? == ItemKinds::OneKind {
@@ -305,15 +311,20 @@ pub(super) fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<
             return Ok(Some((made, format!("an array of lists of {told}"))));
         }
     }
+    // Their texts are no values.
+    let has_tensors = || items.iter().any(|item| is_of_axes(item).unwrap_or(false));
+    if values == ItemKinds::Mixed && has_tensors() {
+        return Ok(None);
+    }
     if let Some(made) = values.way_to_make(items, x) {
         return Ok(Some((made, values.told().to_owned())));
     }
-    let first = items.iter().find(|item| !is_null(item) && !is_nan(item));
-    let Some(first) = first else { return Ok(None) };
     if makes_arrow(items, is_of_pandas)? {
         let plain = format!("pyarrow.array({x}{of_pandas})");
         return Ok(is_of_pandas.then(|| (plain, values.told().to_owned())));
     }
+    let first = items.iter().find(|item| !is_null(item) && !is_nan(item));
+    let Some(first) = first else { return Ok(None) };
     Ok(in_place_of(items, first, x)?.map(|(made, told)| (made, told.to_owned())))
 }
 
