@@ -925,6 +925,47 @@ def test_ranks_of_a_streamed_dataset_need_the_same_rows(is_mixed, make, words):
     assert rows_of(Loader(source, batch_size=7))
 
 
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_words_of_a_node_are_not_those_of_all(is_mixed):
+    """Each node would number its own ones, and one word would have two codes."""
+    rows = datasets.Dataset.from_dict({"c": ["a", "b", "b", "c"]}).to_iterable_dataset(num_shards=2)
+    wish = {"columns": {"c": Categories.scan()}, "batch_size": 2}
+    for rank in range(2):
+        node = split_dataset_by_node(rows, rank, 2)
+        loader = Loader(Mix([(node, 1)]) if is_mixed else node, **wish)
+        for call in list, lambda loader: loader.categories, lambda loader: loader.encoder():
+            with pytest.raises(ValueError, match="each node would number the words of its own"):
+                call(loader)
+        whole = Loader(rows, rank=rank, world_size=2, uneven="allow", **wish)
+        given = Loader(node, columns={"c": Categories(whole.categories["c"])}, batch_size=2)
+        expected = [[0, 1], [1, 2]][rank]
+        assert [batch["c"].tolist() for batch in whole] == [expected]
+        assert [batch["c"].tolist() for batch in given] == [expected]
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_a_state_of_one_node_is_not_that_of_another(is_mixed):
+    rows = datasets.Dataset.from_dict({"x": list(range(24))}).to_iterable_dataset(num_shards=4)
+
+    def loop(rank, world):
+        node = split_dataset_by_node(rows, rank, world)
+        return Loader(Mix([(node, 1)]) if is_mixed else node, batch_size=3)
+
+    loader = loop(0, 2)
+    _, *rest = loader
+    loader = loop(0, 2)
+    next(iter(loader))
+    state = loader.state_dict()
+    for rank, world in (1, 2), (0, 4), (0, 1):
+        other = loop(rank, world)
+        other.load_state_dict(state)
+        with pytest.raises(ValueError, match="had divided the dataset for another node"):
+            list(other)
+    same = loop(0, 2)
+    same.load_state_dict(state)
+    assert [batch["x"].tolist() for batch in same] == [batch["x"].tolist() for batch in rest]
+
+
 def test_ranks_of_a_shuffled_stream_have_each_row_once():
     found = []
     for rank in range(2):

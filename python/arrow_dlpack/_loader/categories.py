@@ -41,6 +41,7 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
             "read only once: pass the words, or, unless it is one of a Mix, a function of (index, "
             "count) that opens it"
         )
+    source.check_whole()
     found = {name: _Distinct() for name in missing}
     #: The first part of each type that a column has.
     fields: dict[str, list[tuple[str, Any]]] = {name: [] for name in missing}

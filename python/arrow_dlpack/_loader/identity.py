@@ -639,7 +639,7 @@ def check(
     if not (saved := _of_state(saved, is_begun)):
         return
     order = ["order"] if is_ordered else []
-    drawn = ["drawn"] if is_begun else []
+    drawn = ["node", "drawn"] if is_begun else []
     for name in ("columns", *order, "filter", "rows", "keys", "codes", *drawn, "files", *_KINDS):
         if name not in saved or name not in ours:
             continue
@@ -718,6 +718,10 @@ def _difference(name: str, saved: Any, ours: Any) -> str:
         "filter": "the dataset had another filter of its own",
         "keys": "folders had other keys",
         "codes": "dictionaries had other codes for the same words",
+        "node": (
+            "split_dataset_by_node had divided the dataset for another node, or for another number "
+            "of them"
+        ),
         "drawn": (
             "the dataset had another seed of its shuffle() or interleave_datasets(), or none, "
             "another buffer_size=, probabilities= or number of shards, or another epoch by its "

@@ -280,19 +280,32 @@ class HuggingFace(Stream):
         told, drawn = super().identity(query), self._drawn()
         return lambda: told() | drawn
 
+    def _node(self) -> list[int]:
+        """The number of the node that a stream is divided for, and how many there are."""
+        divided = getattr(self._dataset, "_distributed", None)
+        return [0, 1] if divided is None else [divided.rank, divided.world_size]
+
     def _drawn(self) -> dict[str, Any]:
         """What orders a stream that begins now: each of its epochs has another order of files."""
-        generators = generators_of(self._dataset)
+        generators, node = generators_of(self._dataset), {"node": self._node()}
         if not generators and getattr(self._dataset, "num_shards", 1) < 2:
-            return {}
+            return node
         states = [generator.state for generator in generators]
         epoch, drawing = getattr(self._dataset, "epoch", 0), drawing_of(self._dataset)
-        return {"drawn": digest_of([states, epoch, drawing])}
+        return node | {"drawn": digest_of([states, epoch, drawing])}
+
+    def check_whole(self) -> None:
+        if self._node()[1] > 1:
+            raise ValueError(
+                "split_dataset_by_node has divided this dataset, and each node would number the "
+                "words of its own rows: pass the words, or the dataset as it was before, with "
+                "rank= and world_size="
+            )
 
     def check_share(self, share: Share) -> None:
         if share.world == 1:
             return
-        if getattr(self._dataset, "_distributed", None) is not None:
+        if self._node()[1] > 1:
             raise ValueError(
                 "split_dataset_by_node has divided this dataset for ranks already: leave rank= and "
                 "world_size= out, or pass the dataset as it was before"

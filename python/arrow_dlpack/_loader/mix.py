@@ -295,6 +295,10 @@ class Mixed(Source):
         if self.once and self._repeats:
             raise TypeError('"all_exhausted" begins again with a source, and one is read only once')
 
+    def check_whole(self) -> None:
+        for part in self._parts:
+            part.check_whole()
+
     def check_share(self, share: Share) -> None:
         for part in self._parts:
             part.check_share(share)

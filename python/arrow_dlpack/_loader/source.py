@@ -215,6 +215,9 @@ class Source:
                     f"{type(reader).__name__}, which is read once: open it again"
                 )
 
+    def check_whole(self) -> None:
+        """Refuses data of which other processes read the rest, where all of it has to be known."""
+
     def check_share(self, share: Share) -> None:
         """Refuses ranks of which each has other data, or a part of them already."""
 
