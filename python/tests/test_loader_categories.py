@@ -181,7 +181,7 @@ def test_a_word_that_the_column_cannot_hold_is_named(word, kind):
     [
         (pa.array([1, 2], "int8"), [1, 2, 300], "int64", [0, 1]),
         (pa.array([1, 2], "int8"), [1, 2, 2.5], "double", [0, 1]),
-        (pa.array([1]), [1, 2**64 - 1], "uint64", [0]),
+        (pa.array([1]), [1, 2**64 - 1], None, None),
         (pa.array([0.5], "float32"), [0.1, 0.10000000149011612, 0.5], "double", [2]),
         (
             pa.array([decimal.Decimal("1.1")]),
@@ -195,7 +195,12 @@ def test_a_word_that_the_column_cannot_hold_is_named(word, kind):
             "timestamp[us]",
             [1],
         ),
-        (pa.array([True, False]), [0, 1], "int64", [1, 0]),
+        (pa.array([True, False]), [0, 1], None, None),
+        (pa.array([0, 7]), [False, True], None, None),
+        (pa.array([0.25, 0.5]), [decimal.Decimal("0.3")], None, None),
+        (pa.array([NOON], "timestamp[s]"), [DAY], None, None),
+        (pa.array([7], "time32[s]"), [NOON], None, None),
+        (pa.array([2**53 + 1]), [7, 2.5], None, None),
         (pa.array([1234]), ["01234"], None, None),
         (pa.array(["1"]), [1], None, None),
         (pa.array([1], "timestamp[s]"), [5], None, None),
@@ -227,11 +232,19 @@ def test_an_encoder_of_parts_without_a_type_of_all_words_names_one():
     ]
     loader = Loader(parts, columns={"k": Categories.scan()})
     assert [batch["k"].tolist() for batch in loader] == [[0], [1]]
-    with pytest.raises(ValueError, match=r"cast the column to decimal128\(38, 3\)"):
+    with pytest.raises(ValueError, match="or read the column in the type of its words"):
         loader.encoder()
     parts = [part.cast(pa.schema({"k": pa.decimal128(38, 3)})) for part in parts]
     encoder = Loader(parts, columns={"k": Categories.scan()}).encoder()
     assert encoder([{"k": decimal.Decimal("1.10")}])["k"].tolist() == [0]
+
+
+@pytest.mark.parametrize("word", [np.int64(7), np.float32(7), np.float64(7), np.uint8(7)], ids=repr)
+def test_numpys_numbers_are_words_of_decimals_too(word):
+    decimals = pa.table({"k": [decimal.Decimal(7), decimal.Decimal(0)]})
+    for source in decimals, [pa.table({"k": [7, 0]}), decimals]:
+        loader = Loader(source, columns={"k": Categories([0, word], unknown=-1)}, batch_size=2)
+        assert [batch["k"].tolist() for batch in loader] == [[1, 0]] * (1 + (source != decimals))
 
 
 def test_words_that_are_one_value_of_the_column_are_named():

@@ -17,7 +17,7 @@ from .._arrow_types import is_binary, is_one_meaning, is_text
 from .._frames import class_of
 from .columns import Categories, canonical_word, fills_nulls, is_time_of_numpy
 from .finite import has_infinite
-from .merging import decoded_type, differing, is_one_encoding, merged_of
+from .merging import decoded_type, differing, is_one_encoding, merged, merged_of
 from .readers import Made, cast, decoded, reader_of, without_view
 from .schema import ALL, Query, check_coded, check_scanned, common, is_same, retyped, selected
 
@@ -389,28 +389,31 @@ def _no_word(name: str, kind: Any, words: Sequence[Any], word: Any, value: Any =
 
 
 def _way_to_hold(kind: Any, words: Sequence[Any]) -> str:
-    """What gives a column values of a type that can hold all words, for the end of an error."""
-    pa, whole = import_module("pyarrow"), _type_of_words(words)
-    own = _plain_type(kind)
-    if whole is not None and pa.types.is_decimal(whole):
-        # With room for the column's other values.
-        scale = max(whole.scale, own.scale if pa.types.is_decimal(own) else 0)
-        whole = pa.decimal128(38, scale) if scale <= 38 else pa.decimal256(76, scale)
-    # A cast makes texts of numbers, but not the text that the number was read from.
-    are_alike = whole is not None and all(
-        tells(own) == tells(whole) for tells in (_is_bytes, pa.types.is_temporal)
-    )
-    if are_alike and retyped("", own, whole, "") == "" and _fit(words, whole):
-        return f": cast the column to {whole}, which can hold all of them"
+    """What gives a column the type of its words, for the end of an error, if no value changes."""
+    own, whole = _plain_type(kind), _type_of_words(words)
+    if whole is not None and (wider := _wider(own, whole)) is not None and _fit(words, wider):
+        return f": cast the column to {wider}, which can hold all of them"
     return ": give it words of that type, or read the column in the type of its words"
+
+
+def _wider(own: Any, whole: Any) -> Any:
+    """The type of words, if a cast to it keeps each value of a column; with room for its digits."""
+    pa = import_module("pyarrow")
+    if pa.types.is_decimal(own) and pa.types.is_decimal(whole):
+        scale = max(own.scale, whole.scale)
+        return pa.decimal128(38, scale) if scale <= 38 else pa.decimal256(76, scale)
+    if pa.types.is_timestamp(own) and pa.types.is_timestamp(whole):
+        units = ["s", "ms", "us", "ns"]
+        is_finer = units.index(own.unit) < units.index(whole.unit)
+        return pa.timestamp(whole.unit, own.tz) if is_finer else None
+    return whole if merged(own, whole) == whole else None
 
 
 def _type_of_words(words: Sequence[Any]) -> Any:
     """That of pyarrow's which they have together, None if there is none."""
     pa = import_module("pyarrow")
-    for kind in None, pa.uint64():
-        with suppress(*_REFUSALS):
-            return pa.array(list(words), kind).type
+    with suppress(*_REFUSALS):
+        return pa.array(list(words)).type
     return None
 
 
@@ -425,8 +428,10 @@ def _of_kind(word: Any, kind: Any) -> Any:
         return _in_unit(word, kind)
     if isinstance(word, (bool, class_of("numpy", "bool_"))) and not types.is_boolean(kind):
         raise TypeError("pyarrow takes True for 1 where the type is a float")
-    if isinstance(word, float) and types.is_decimal(kind):
-        return Decimal(word)
+    if isinstance(word, (float, class_of("numpy", "floating"))) and types.is_decimal(kind):
+        return Decimal(float(word))
+    if isinstance(word, Integral) and types.is_decimal(kind):
+        return int(word)  # pyarrow makes no decimals of NumPy's
     if isinstance(word, (Decimal, Integral)) and types.is_floating(kind):
         if isinstance(word, Integral):
             word = int(word)  # NumPy compares its own with floats as floats

@@ -444,7 +444,7 @@ def _of_files(error: Exception, invalid: type[Exception]) -> Exception | None:
     return TypeError(
         f"files of this streamed dataset differ in types ({' and '.join(pair)}), and datasets puts "
         f"them together before cast(): {way} or "
-        "dataset.map(lambda row: row, features=...) makes values of one type"
+        "dataset.map(lambda row: row, features=...), before a shuffle(), makes values of one type"
     )
 
 
