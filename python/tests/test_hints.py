@@ -1657,6 +1657,24 @@ def test_floats_that_round_are_told_in_tensors_too():
     assert "numpy.asarray(x) makes a tensor of it" in refusal(from_dlpack, [2**53, 0.5])
 
 
+def test_unsigned_integers_are_told_the_dtype_that_holds_them():
+    """NumPy makes floats of them beside others, which round."""
+    for x in [2**63 + 5, 1, 2**62 + 1], [[2**63 + 5], [1]]:
+        (way,) = re.findall(
+            r"(numpy\.asarray\(.*?\)) (?:makes|is) a tensor", refusal(from_dlpack, x)
+        )
+        assert asdlpack(typed(way, x)).tolist() == x
+
+
+def test_rows_of_which_numpy_hides_values_keep_them_hidden():
+    x = [np.ma.masked_array([1, -999], [0, 1]), np.ma.masked_array([3, 4])]
+    for call in to_tensor, from_dlpack:
+        (way,) = re.findall(r"(numpy\.ma\.stack\(x\)) has rows", refusal(call, x))
+    rows = typed(way, x)
+    (way,) = re.findall(r"(from_dlpack\(x\.data, .*\)) makes", refusal(from_dlpack, rows))
+    assert pa.array(typed(way, rows)).to_pylist() == [[1, None], [3, 4]]
+
+
 @pytest.mark.parametrize("at", [0, 1])
 def test_rows_of_tensors_of_which_one_is_missing_are_ragged(at):
     x = [torch.ones(2)]

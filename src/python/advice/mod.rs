@@ -169,7 +169,7 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> Found {
     };
     let items = listed(object)?.unwrap_or_default();
     let known = items.iter().find(|item| !is_null(item)).unwrap_or(&first);
-    let is_rounded = |items: &[_]| Ok::<_, PyErr>(ItemKinds::of(items)? == ItemKinds::Rounded);
+    let in_rows = ItemKinds::of(&in_rows(&items))?;
     if known.is_instance_of::<PyString>() || known.is_instance_of::<PyBytes>() {
         return Ok(Some(
             "texts are no tensor: pyarrow.array(x) makes Arrow data of them, and pyarrow.table a table with it".into(),
@@ -184,17 +184,28 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> Found {
                 .into(),
         ));
     }
-    if is_rounded(&items)? {
-        return Ok(Some(
-            "numpy.asarray(x, \"float64\") makes a tensor of it, which rounds what it does not hold"
-                .into(),
-        ));
+    match ItemKinds::of(&items)? {
+        // Beside others NumPy makes floats of them.
+        ItemKinds::Unsigned => {
+            return Ok(Some("numpy.asarray(x, \"uint64\") makes a tensor of it".into()));
+        }
+        ItemKinds::Rounded => {
+            return Ok(Some(
+                "numpy.asarray(x, \"float64\") makes a tensor of it, which rounds what it does not hold"
+                    .into(),
+            ));
+        }
+        _ => {}
     }
     let words = if is_set(object) && !is_number(&first)? {
         return arrow_of(object, Expected::Either);
     } else if is_set(object) {
         of_numbers
-    } else if is_rounded(&in_rows(&items))? {
+    } else if items.iter().any(is_masked) {
+        OF_MASKED
+    } else if in_rows == ItemKinds::Unsigned {
+        "numpy.asarray(x, \"uint64\") is a tensor of rows of one length"
+    } else if in_rows == ItemKinds::Rounded {
         "numpy.stack(x).astype(\"float64\") is a tensor of rows of one length, which rounds what it does not hold"
     } else if first.hasattr("__dlpack__")? && object.is_instance_of::<PyTuple>() {
         match items.get(1).and_then(|second| kind_of_elements(second).ok()) {
@@ -394,6 +405,9 @@ fn of_path(path: &Bound<'_, PyAny>) -> Found {
     ))
 }
 
+/// NumPy's `stack` leaves out what hides values.
+const OF_MASKED: &str = "numpy.ma.stack(x) has rows of one length with their masks";
+
 /// How to convert a list, tuple or set, judged by its first item that is no null.
 fn of_items(object: &Bound<'_, PyAny>) -> Found {
     let first = object.try_iter()?.next().transpose()?;
@@ -402,7 +416,9 @@ fn of_items(object: &Bound<'_, PyAny>) -> Found {
     };
     let known = listed(object)?.unwrap_or_default().into_iter().find(|item| !is_null(item));
     let first = known.unwrap_or(first);
-    Ok(Some(if first.hasattr("__dlpack__")? {
+    Ok(Some(if listed(object)?.unwrap_or_default().iter().any(is_masked) {
+        OF_MASKED.into()
+    } else if first.hasattr("__dlpack__")? {
         "several of one length are rows of numpy.stack(x) or torch.stack(x), of any length those of from_ragged(x), and \
          columns are record_batch(dict(...))"
             .into()
