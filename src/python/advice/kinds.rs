@@ -40,6 +40,9 @@ pub(in crate::python) fn is_null(value: &Bound<'_, PyAny>) -> bool {
 
 /// Whether NumPy hides the value of an element: it has a number that is not meant.
 pub(in crate::python) fn is_masked(value: &Bound<'_, PyAny>) -> bool {
+    if is_plain(value) {
+        return false;
+    }
     let mask = value.getattr_opt(intern!(value.py(), "mask")).ok().flatten();
     mask.is_some_and(|mask| is_mask(&mask) && mask.is_truthy().unwrap_or(true))
 }
