@@ -147,7 +147,7 @@ def tensor_udf(
     `framework` says whose the tensors are; it is imported when the first batch comes. A function
     that takes no more rows at a time than `batch_rows` gets larger batches in slices. One that has
     other results for the same rows is `volatile`. `name` is what SQL calls it, if not what Python
-    does; a name that the engine reads as a function of its own is refused by `register`.
+    does; a name that the engine reads as a built-in function is refused by `register`.
     """
 
     # An Input is a tuple itself.

@@ -934,7 +934,9 @@ def test_words_of_a_node_are_not_those_of_all(is_mixed):
         node = split_dataset_by_node(rows, rank, 2)
         loader = Loader(Mix([(node, 1)]) if is_mixed else node, **wish)
         for call in list, lambda loader: loader.categories, lambda loader: loader.encoder():
-            with pytest.raises(ValueError, match="each node would number the words of its own"):
+            with pytest.raises(
+                ValueError, match="each node would number the words of the rows that it reads"
+            ):
                 call(loader)
         whole = Loader(rows, rank=rank, world_size=2, uneven="allow", **wish)
         given = Loader(node, columns={"c": Categories(whole.categories["c"])}, batch_size=2)

@@ -779,7 +779,7 @@ def test_a_name_that_sql_reads_as_a_function_of_datafusion_is_refused():
     for name in "Log", "SIN", "Abs":
         with pytest.raises(ValueError, match=f"{name}: SQL calls DataFusion's own {name.lower()}"):
             tensor_udf([Input("x")], name=name)(lambda x: x).register(context)
-    for name in "log", "Own_log":  # in place of its own, and in quotes
+    for name in "log", "Own_log":  # in place of the built-in one, and in quotes
         tensor_udf([Input("x")], name=name)(lambda x: x * 2).register(context)
         sql = f'SELECT "{name}"(CAST(2 AS FLOAT)) AS y'
         assert context.sql(sql).to_pydict() == {"y": [4.0]}

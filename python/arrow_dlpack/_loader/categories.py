@@ -397,7 +397,7 @@ def _way_to_hold(kind: Any, words: Sequence[Any]) -> str:
 
 
 def _wider(own: Any, whole: Any) -> Any:
-    """The type of words, if a cast to it keeps each value of a column; with room for its digits."""
+    """The type of words, if a cast to it keeps each value of a column, with all of its digits."""
     pa = import_module("pyarrow")
     if pa.types.is_decimal(own) and pa.types.is_decimal(whole):
         scale = max(own.scale, whole.scale)

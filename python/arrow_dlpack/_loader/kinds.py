@@ -298,8 +298,8 @@ class HuggingFace(Stream):
         if self._node()[1] > 1:
             raise ValueError(
                 "split_dataset_by_node has divided this dataset, and each node would number the "
-                "words of its own rows: pass the words, or the dataset as it was before, with "
-                "rank= and world_size="
+                "words of the rows that it reads: pass the words, or the dataset as it was before, "
+                "with rank= and world_size="
             )
 
     def check_share(self, share: Share) -> None:

@@ -114,7 +114,7 @@ fn has_tensors(dict: &Bound<'_, PyDict>) -> bool {
     dict.values().iter().any(|value| value.hasattr("__dlpack__").unwrap_or(false))
 }
 
-/// Whether some of its values are columns to `record_batch`, and none are tables.
+/// Whether some of its values are columns to `record_batch`.
 fn has_columns(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
     let mut found = false;
     for value in dict.values() {

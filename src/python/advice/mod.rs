@@ -169,7 +169,6 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> Found {
     };
     let items = listed(object)?.unwrap_or_default();
     let known = items.iter().find(|item| !is_null(item)).unwrap_or(&first);
-    let in_rows = ItemKinds::of(&in_rows(&items))?;
     if known.is_instance_of::<PyString>() || known.is_instance_of::<PyBytes>() {
         return Ok(Some(
             "texts are no tensor: pyarrow.array(x) makes Arrow data of them, and pyarrow.table a table with it".into(),
@@ -197,15 +196,16 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> Found {
         }
         _ => {}
     }
+    let of_rows = ItemKinds::of(&in_rows(&items))?;
     let words = if is_set(object) && !is_number(&first)? {
         return arrow_of(object, Expected::Either);
     } else if is_set(object) {
         of_numbers
     } else if items.iter().any(is_masked) {
         OF_MASKED
-    } else if in_rows == ItemKinds::Unsigned {
+    } else if of_rows == ItemKinds::Unsigned {
         "numpy.asarray(x, \"uint64\") is a tensor of rows of one length"
-    } else if in_rows == ItemKinds::Rounded {
+    } else if of_rows == ItemKinds::Rounded {
         "numpy.stack(x).astype(\"float64\") is a tensor of rows of one length, which rounds what it does not hold"
     } else if first.hasattr("__dlpack__")? && object.is_instance_of::<PyTuple>() {
         match items.get(1).and_then(|second| kind_of_elements(second).ok()) {
@@ -414,20 +414,20 @@ fn of_items(object: &Bound<'_, PyAny>) -> Found {
     let Some(first) = first else {
         return Ok(Some(WayOut::array("pyarrow.array(x, type)", "an array of none")));
     };
-    let known = listed(object)?.unwrap_or_default().into_iter().find(|item| !is_null(item));
-    let first = known.unwrap_or(first);
-    Ok(Some(if listed(object)?.unwrap_or_default().iter().any(is_masked) {
+    let items = listed(object)?.unwrap_or_default();
+    let first = items.iter().find(|item| !is_null(item)).unwrap_or(&first);
+    Ok(Some(if items.iter().any(is_masked) {
         OF_MASKED.into()
     } else if first.hasattr("__dlpack__")? {
         "several of one length are rows of numpy.stack(x) or torch.stack(x), of any length those of from_ragged(x), and \
          columns are record_batch(dict(...))"
             .into()
     } else if first.is_instance_of::<PyDict>() {
-        of_dicts(&listed(object)?.unwrap_or_default())?.into()
-    } else if is_path(&first)? {
+        of_dicts(&items)?.into()
+    } else if is_path(first)? {
         WayOut::values("x", "an array of texts")
             .and("; if they are paths, pyarrow.dataset.dataset(x) opens them")
-    } else if is_of_a_class(&first)? || !makes_arrow(&listed(object)?.unwrap_or_default(), true)? {
+    } else if is_of_a_class(first)? || !makes_arrow(&items, true)? {
         return Ok(None);
     } else {
         WayOut::values("x", "an array of values")

@@ -106,13 +106,17 @@ impl ItemKinds {
     }
 }
 
-/// Whether NaN stands for a value that is missing: beside values that are no numbers.
-fn has_missing(items: &[Bound<'_, PyAny>]) -> PyResult<bool> {
-    if !items.iter().any(is_nan) {
-        return Ok(false);
-    }
-    let mut known = items.iter().filter(|item| !is_null(item)).map(kind_of);
-    Ok(known.any(|kind| kind.is_ok_and(|kind| !NUMBERS.contains(&kind))))
+/// Whether some are nulls to pandas alone: its own ones, and NaN beside values that are no numbers.
+fn has_nulls_of_pandas(items: &[Bound<'_, PyAny>]) -> bool {
+    let is_no_number =
+        |item: &Bound<'_, PyAny>| kind_of(item).is_ok_and(|kind| !NUMBERS.contains(&kind));
+    let mut known = items.iter().filter(|item| !is_null(item));
+    items.iter().any(is_null_of_pandas) || (items.iter().any(is_nan) && known.any(is_no_number))
+}
+
+/// Whether some are tensors with an axis, whose texts are no values.
+fn has_tensors(items: &[Bound<'_, PyAny>]) -> bool {
+    items.iter().any(|item| is_of_axes(item).unwrap_or(false))
 }
 
 /// Whether a list has objects of Python's alone, of which pyarrow makes no array. Nothing is known of that where it is not
@@ -203,8 +207,7 @@ fn in_place_of(
 ) -> PyResult<Option<(String, &'static str)>> {
     let is_a_path = first.hasattr("__fspath__")?;
     let is_nested = !is_a_path && matches!(kind_of(first)?, "struct" | "object");
-    let has_tensors = in_rows(values).iter().any(|value| is_of_axes(value).unwrap_or(false));
-    if is_nested || is_of_axes(first)? || has_tensors {
+    if is_nested || is_of_axes(first)? || has_tensors(&in_rows(values)) {
         return Ok(None);
     }
     if values.iter().all(|value| value.is_instance_of::<PyRange>()) {
@@ -269,9 +272,9 @@ fn of_rows_of_columns(
         columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
     }
     let all = columns.concat();
-    let is_tensor_or_number =
-        |value: &Bound<'_, PyAny>| Ok::<_, PyErr>(is_of_axes(value)? || is_number(value)?);
-    if all.iter().any(|value| is_of_axes(value).unwrap_or(false)) {
+    if has_tensors(&all) {
+        let is_tensor_or_number =
+            |value: &Bound<'_, PyAny>| Ok::<_, PyErr>(is_of_axes(value)? || is_number(value)?);
         let are_known = all.iter().all(|value| is_tensor_or_number(value).unwrap_or(false));
         return Ok(are_known.then_some(OF_SAMPLES));
     }
@@ -279,8 +282,7 @@ fn of_rows_of_columns(
     if !are_objects && ItemKinds::of(&all)? == ItemKinds::OneKind {
         return Ok(None);
     }
-    let is_of_pandas = all.iter().any(is_null_of_pandas)
-        || columns.iter().any(|column| has_missing(column).unwrap_or(false));
+    let is_of_pandas = columns.iter().any(|column| has_nulls_of_pandas(column));
     for column in &columns {
         if ItemKinds::of(column)? != ItemKinds::OneKind || !makes_arrow(column, is_of_pandas)? {
             return Ok(None);
@@ -292,9 +294,7 @@ fn of_rows_of_columns(
 /// How to make an array of the list or tuple that `x` is; `None` where pyarrow makes one of it.
 pub(super) fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, String)>> {
     let rows = in_rows(items);
-    let is_of_pandas = items.iter().chain(&rows).any(is_null_of_pandas)
-        || has_missing(items)?
-        || has_missing(&rows)?;
+    let is_of_pandas = has_nulls_of_pandas(items) || has_nulls_of_pandas(&rows);
     let of_pandas = if is_of_pandas { ", from_pandas=True" } else { "" };
     let values = ItemKinds::of(items)?;
     let is_whole = !is_of_pandas && !items.iter().chain(&rows).any(is_null);
@@ -311,9 +311,7 @@ pub(super) fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<
             return Ok(Some((made, format!("an array of lists of {told}"))));
         }
     }
-    // Their texts are no values.
-    let has_tensors = || items.iter().any(|item| is_of_axes(item).unwrap_or(false));
-    if values == ItemKinds::Mixed && has_tensors() {
+    if values == ItemKinds::Mixed && has_tensors(items) {
         return Ok(None);
     }
     if let Some(made) = values.way_to_make(items, x) {
@@ -339,7 +337,7 @@ fn are_of_tensors(items: &[Bound<'_, PyAny>]) -> PyResult<bool> {
         Ok::<_, PyErr>((is_several || is_one) && kind_of_times(first)?.is_none())
     };
     Ok(!items.iter().any(is_null)
-        && !has_missing(items)?
+        && !has_nulls_of_pandas(items)
         && items.first().is_none_or(|first| is_of_tensors(first).unwrap_or(false))
         && ItemKinds::of(items)? != ItemKinds::Mixed
         && ItemKinds::of(&in_rows(items))? != ItemKinds::Mixed)
