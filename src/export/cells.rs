@@ -91,7 +91,7 @@ impl CellArray {
         if let Some(dtype) = DLDataType::from_arrow(data_type) {
             return Ok(Self::words(array, dtype));
         }
-        if let (true, Some(decimals)) = (read_as.as_floats, decimals(data_type)) {
+        if let (true, Some(decimals)) = (read_as.as_floats, Decimals::of(data_type)) {
             let cells = CellBuffer::Decimals(values(array, decimals.width), decimals);
             return Ok(Self::flat(array, cells, DLDataType::FLOAT64));
         }
@@ -333,17 +333,6 @@ impl CellArray {
 pub(super) fn level(nulls: Option<&NullBuffer>, cells: usize) -> Option<NullLevel> {
     let nulls = nulls.filter(|nulls| nulls.null_count() > 0)?.clone();
     Some(NullLevel { nulls, cells })
-}
-
-/// How a type of decimals stores them.
-fn decimals(data_type: &DataType) -> Option<Decimals> {
-    use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
-    match *data_type {
-        Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) => {
-            Some(Decimals { width: data_type.primitive_width()?, scale })
-        }
-        _ => None,
-    }
 }
 
 /// The values of an array that stores items of `width` bytes, restricted to the slice.

@@ -2,6 +2,7 @@
 #![expect(clippy::as_conversions, reason = "the limbs of wide integers, and floats of them")]
 
 use arrow_buffer::i256;
+use arrow_schema::DataType;
 
 use super::array;
 
@@ -25,6 +26,23 @@ const NARROW: u64 = (1 << 28) - 1;
 const FIVES: u32 = 27;
 
 impl Decimals {
+    /// How a type of decimals stores them.
+    pub(crate) fn of(data_type: &DataType) -> Option<Self> {
+        use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
+        match *data_type {
+            Decimal32(_, scale)
+            | Decimal64(_, scale)
+            | Decimal128(_, scale)
+            | Decimal256(_, scale) => Some(Self { width: data_type.primitive_width()?, scale }),
+            _ => None,
+        }
+    }
+
+    /// Whether the power of ten between its integers and their values is one that float64 has.
+    pub(crate) fn has_exact_scale(self) -> bool {
+        usize::from(self.scale.unsigned_abs()) < TENS.len()
+    }
+
     /// Writes items as float64: the nearest one, or, where they `become_narrower`, one that rounds to the narrower
     /// float that is nearest to the decimal.
     pub(super) fn write(self, items: &[u8], out: &mut [u8], become_narrower: bool) {

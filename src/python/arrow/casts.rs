@@ -8,6 +8,7 @@ use arrow_schema::DataType;
 use crate::Error;
 use crate::chunks::{checked, footprint, reserve};
 use crate::import::ranges;
+use crate::kernels::Decimals;
 
 /// The values as another type. A value that comes back different from a cast there and back is an error, and so is a
 /// number that stores no value of that type: arrow's casts between numbers and times look at none.
@@ -38,7 +39,11 @@ pub(in crate::python) fn there_and_back(
 fn has_rounded(array: &ArrayRef, there: &ArrayRef) -> bool {
     match (array.data_type().is_floating(), there.data_type().is_floating()) {
         (true, false) => has_rounded_digits(there),
-        (false, true) => has_rounded_digits(array) || has_rounded_scale(array.data_type()),
+        (false, true) => {
+            // arrow divides by the power of ten.
+            let is_rounded = |decimals: Decimals| !decimals.has_exact_scale();
+            has_rounded_digits(array) || Decimals::of(array.data_type()).is_some_and(is_rounded)
+        }
         _ => false,
     }
 }
@@ -67,18 +72,6 @@ fn has_rounded_digits(decimals: &dyn Array) -> bool {
             known.any(|digits| {
                 digits.to_i128().is_none_or(|digits| is_rounded(digits.unsigned_abs()))
             })
-        }
-        _ => false,
-    }
-}
-
-/// Whether arrow's cast of such decimals to floats divides by a power of ten that no float is.
-fn has_rounded_scale(decimals: &DataType) -> bool {
-    const EXACT: u8 = 22;
-    use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
-    match *decimals {
-        Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) => {
-            scale.unsigned_abs() > EXACT
         }
         _ => false,
     }
