@@ -35,8 +35,8 @@ from torch.utils.data import (
 from . import Loader
 from ._frameworks import Framework
 from ._loader.columns import Columns
-from ._loader.identity import OtherDataError
 from ._loader.options import AnyDatasetKeywords, DatasetKeywords, takes_options
+from ._loader.other_data import OtherDataError
 from ._loader.sharding import share_of
 from .typing import Nulls
 

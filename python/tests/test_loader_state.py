@@ -13,7 +13,7 @@ import pytest
 import torch
 from arrow_dlpack import ByLength, ByTokens, Loader, Mix, Pad
 from arrow_dlpack._loader.datasets import Dataset
-from arrow_dlpack._loader.identity import OtherDataError
+from arrow_dlpack._loader.other_data import OtherDataError
 from arrow_dlpack.torch import BatchDataset
 from batch_sources import ROWS, TABLE
 from test_loader import CONTEXT

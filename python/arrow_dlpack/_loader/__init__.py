@@ -11,7 +11,8 @@ epoch: one pass: which rows this process reads, and the batches made of them.
 resume: where a loader stands, what its state holds, and where the next epoch goes on.
 sharding: ranks and workers, and the batches of each.
 chunks: a state's batches where they are the chunks of the source.
-identity: what a state holds of the data, so that other data is refused.
+identity: what a state holds of the data.
+other_data: whether a state is of the data that a source has.
 
 functions: functions of (index, count) as sources.
 kinds: how each kind of source is opened.

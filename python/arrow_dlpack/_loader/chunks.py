@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .._frames import narrowed
-from .identity import OtherDataError, refusal
+from .other_data import OtherDataError, refusal
 from .readers import Made, reader_of
 from .sharding import Share
 

@@ -1,13 +1,11 @@
-"""What a state holds of the data that it is of, so that other data is refused.
+"""What a state holds of the data that it is of: other_data.py refuses others by it.
 
-Each part is compared where both sides have it: a table has a digest of rows, files one of their
-footers. Data that moved, that is in other chunks, or that another library holds is the same.
-Between files and tables, or formats of files, the first and last rows are compared.
+A table has a digest of rows, files one of their footers, and all have one of the first and last
+rows. Data that moved, that is in other chunks, or that another library holds has the same.
 """
 
 import hashlib
 import pickle
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -36,9 +34,9 @@ _ROWS = 16
 #: Bytes of a row group that is read for its last rows.
 _LAST_BYTES = 1 << 25
 #: What a state says of the row groups of a file that has one.
-_ONE_GROUP = "one"
+ONE_GROUP = "one"
 #: In place of the digest of files that were replaced while an epoch read them.
-_REPLACED = "replaced"
+REPLACED = "replaced"
 
 
 def read_by(schema: Any, query: Query) -> list[str]:
@@ -296,7 +294,7 @@ def of_files(
     ]
     if own := of_keys(replaced, told):
         for name in {"footers", "files"} & found.keys():
-            if found[name] != _REPLACED:
+            if found[name] != REPLACED:
                 found[name] = digest_of([found[name], own["keys"]])
     return {**told, **of_keys(keys, told), **found, "ends": ends}
 
@@ -312,7 +310,7 @@ def _of_footers_or_bytes(
 ) -> dict[str, Any]:
     if not are_parquet(fragments):
         told = {"files": _digest_of_bytes(fragments, begun)}
-        are_arrow = told["files"] != _REPLACED and all(map(_is_local_arrow, fragments))
+        are_arrow = told["files"] != REPLACED and all(map(_is_local_arrow, fragments))
         if not are_arrow:
             return told
         if "rows" not in counted:
@@ -322,7 +320,7 @@ def _of_footers_or_bytes(
     told = of_footers(fragment.metadata for fragment in fragments)
     sizes = [group.num_rows for fragment in fragments for group in fragment.row_groups]
     # What a shuffle puts in order, and what ranks and workers divide by rows.
-    told["groups"] = digest_of(sizes) if len(sizes) > 1 else _ONE_GROUP
+    told["groups"] = digest_of(sizes) if len(sizes) > 1 else ONE_GROUP
     if [one.metadata.num_row_groups for one in fragments] == list(map(len, groups)):
         return told
     # Some row groups of files.
@@ -353,7 +351,7 @@ def _ends_of_files(
                 )
 
     found = _ends(rows, names)
-    return _REPLACED if are_replaced(begun) else found
+    return REPLACED if are_replaced(begun) else found
 
 
 def _ends(rows: Callable[[bool], Iterator[Any]], names: Sequence[str]) -> dict[str, str]:
@@ -522,7 +520,7 @@ def _digest_of_bytes(fragments: Sequence[Any], begun: Mapping[str, Any]) -> str:
     if not are_replaced(begun):
         found = digest_of(side_by_side(_bytes_of, fragments, fragments[0].filesystem))
     # The bytes that were read are gone, and no others are those of the state.
-    return _REPLACED if found is None or are_replaced(begun) else found
+    return REPLACED if found is None or are_replaced(begun) else found
 
 
 def _bytes_of(fragment: Any) -> tuple[int, str]:
@@ -561,180 +559,3 @@ def _type_name(field: Any, query: Query) -> str:
     if family == "timestamp" and kind.tz is not None:
         return "timestamp with a zone"
     return "large_binary" if family == "fixed_size_binary" else family
-
-
-#: What is one name for the same moments, and for the same values in lists and structs.
-_ZONES = (re.compile(r"(timestamp\[\w+), tz=[^\]]*\]"), r"\1, tz=UTC]")
-_WITHIN = (
-    (re.compile(r"(timestamp|duration)\[\w+"), r"\1[ns"),
-    (re.compile(r"\b(time|date)\d+\[\w+\]"), r"\1"),
-    (re.compile(r"\bdecimal\d+\([\d, -]+\)"), "decimal"),
-    (re.compile(r"\bfixed_size_binary\[\d+\]"), "large_binary"),
-)
-
-
-def _comparable(name: str, told: Any, is_physical: bool) -> Any:
-    """What a state says of its data: of types, less what changes no value; physical times have the
-    numbers of their unit.
-    """
-    if name != "columns" or not isinstance(told, Mapping):
-        return told
-    patterns = (_ZONES, *(() if is_physical else _WITHIN))
-
-    def common(kind: str) -> str:
-        for pattern, one in patterns:
-            kind = pattern.sub(one, kind)
-        return kind
-
-    # In what an extension type says of itself all counts.
-    kinds = {of: str(kind) for of, kind in told.items()}
-    return {of: kind if "extension<" in kind else common(kind) for of, kind in kinds.items()}
-
-
-class OtherDataError(ValueError):
-    """A state is of other data than the source."""
-
-
-def refusal(difference: str) -> OtherDataError:
-    """The error for a state of data that differs from the source's."""
-    return OtherDataError(
-        f"the state is of other data: {difference}. Its batches would be others: load no state, or "
-        "begin another epoch by set_epoch()"
-    )
-
-
-#: Digests of which one kind tells data from all other data of that kind.
-_KINDS = ("footers", "snapshot", "sample")
-
-
-def _check_ends(saved: Any, ours: Any, where: str) -> None:
-    if saved == _REPLACED:
-        raise refusal(_difference("ends", saved, ours))
-    if not isinstance(saved, Mapping) or not isinstance(ours, Mapping):
-        return
-    for name in "head", "tail":
-        if name in saved and name in ours and saved[name] != ours[name]:
-            raise refusal(f"{_difference(name, saved[name], ours[name])} in {where}")
-
-
-def check(
-    saved: Any,
-    ours: Mapping[str, Any],
-    *,
-    is_ordered: bool,
-    is_shuffled: bool,
-    is_shared: bool,
-    is_begun: bool,
-    is_physical: bool,
-    where: str = "the source",
-) -> None:
-    """An error for a state of other data.
-
-    is_begun: whether batches were made, of which the order is to be the same.
-    is_ordered: whether batches with columns in another order are others.
-    is_shuffled: whether row groups are put in order, if there are some.
-    is_shared: whether ranks or workers divide them then.
-    is_physical: whether batches have the numbers by which Arrow stores values.
-    """
-    if not (saved := _of_state(saved, is_begun)):
-        return
-    order = ["order"] if is_ordered else []
-    drawn = ["node", "drawn"] if is_begun else []
-    for name in ("columns", *order, "filter", "rows", "keys", "codes", *drawn, "files", *_KINDS):
-        if name not in saved or name not in ours:
-            continue
-        one, other = (_comparable(name, told[name], is_physical) for told in (saved, ours))
-        if one != other:
-            raise refusal(f"{_difference(name, one, other)} in {where}")
-    ends, is_one_kind = ours.get("ends"), any(name in saved and name in ours for name in _KINDS)
-    # Of files they are read only where nothing else tells: the options of a format say which rows
-    # and values the bytes of a file are.
-    if "ends" in saved and not (callable(ends) and is_one_kind):
-        _check_ends(saved["ends"], ends() if callable(ends) else ends, where)
-    groups = [told.get("groups") for told in (saved, ours)]
-    if not is_shared:
-        # One row group in any order is a table.
-        groups = [None if told == _ONE_GROUP else told for told in groups]
-    if (is_shuffled or is_shared) and groups[0] != groups[1]:
-        raise OtherDataError(
-            f"the state is of the same rows in other row groups, or in none, than {where} has: a "
-            "shuffle, ranks and workers would make other batches of them. Load the state where "
-            "the data is as it was, or begin another epoch by set_epoch()"
-        )
-    parts, others = saved.get("sources"), ours.get("sources")
-    if isinstance(parts, list) and isinstance(others, list):
-        # A Mix reads row groups where each of its sources has some.
-        reads_groups = [_are_all_parquet(own) for own in (parts, others)]
-        if not any(reads_groups):
-            is_shuffled = is_shared = False
-        elif any(map(_has_several_groups, [*parts, *others])) and not all(reads_groups):
-            is_shared = is_shared or is_shuffled
-        for at, (one, other) in enumerate(zip(parts, others, strict=False)):
-            name = f"source {at} of the Mix"
-            check(
-                one,
-                other,
-                is_ordered=is_ordered,
-                is_shuffled=is_shuffled,
-                is_shared=is_shared,
-                is_begun=is_begun,
-                is_physical=is_physical,
-                where=name,
-            )
-
-
-def _of_state(saved: Any, is_begun: bool) -> Mapping[str, Any]:
-    """What a state tells of its data; an error where no data are those."""
-    if not isinstance(saved, Mapping):
-        return {}
-    if saved.get("files") == _REPLACED:
-        raise refusal(_difference("files", _REPLACED, None))
-    if "changed" in saved and not is_begun:
-        return {"columns": saved.get("columns")}  # the epoch to come reads the rows that there are
-    return saved
-
-
-def _has_several_groups(told: Any) -> bool:
-    """Whether there is an order of row groups to draw."""
-    return isinstance(told, Mapping) and told.get("groups", _ONE_GROUP) != _ONE_GROUP
-
-
-def _are_all_parquet(parts: Sequence[Any]) -> bool:
-    """Whether each has row groups, of which it may be one."""
-    return all(isinstance(told, Mapping) and "groups" in told for told in parts)
-
-
-def _difference(name: str, saved: Any, ours: Any) -> str:
-    if saved == _REPLACED:
-        return "a file was replaced while the epoch read it, and no others are those"
-    if name == "rows":
-        return f"it had {saved} rows, and there are {ours}"
-    if name == "columns" and isinstance(saved, Mapping):
-        for column in {**saved, **ours}:
-            if saved.get(column) != ours.get(column):
-                one, other = saved.get(column, "not read"), ours.get(column, "not read now")
-                return f'column "{column}" was {one}, and is {other}'
-    return {
-        "filter": "the dataset had another filter of its own",
-        "keys": "folders had other keys",
-        "codes": "dictionaries had other codes for the same words",
-        "node": (
-            "split_dataset_by_node had divided the dataset for another node, or for another number "
-            "of them"
-        ),
-        "drawn": (
-            "the dataset had another seed of its shuffle() or interleave_datasets(), or none, "
-            "another buffer_size=, probabilities= or number of shards, or another epoch by its "
-            "set_epoch()"
-        ),
-        "footers": (
-            "the files had other footers (sizes and statistics of row groups, in order), or keys "
-            "of folders for columns of their own"
-        ),
-        "files": "the files had other sizes or bytes, or keys of folders for columns of their own",
-        "snapshot": "the files of the table had other rows or sizes",
-        "sample": "some rows had other values",
-        "head": "the first rows had other values",
-        "tail": "the last rows had other values",
-        "order": "columns were in another order",
-    }.get(name, "columns were others")

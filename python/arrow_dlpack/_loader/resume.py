@@ -3,7 +3,7 @@
 1. `Progress.state` makes a state; identity.py tells what it holds of the data.
 2. `Progress.load` refuses a state of a loader with other options.
 3. Where the next epoch begins, `Progress.next_start` refuses a state of another rank or worker, or
-   of other data, and says at which batch it begins.
+   of other data (other_data.py), and says at which batch it begins.
 4. The batches before it are left out: epoch.py plans it, row groups are not read again without
    need, and chunks.py compares the chunks of sources without a batch_size.
 5. When its batches are open, `Progress.begin` counts the epoch; one that failed before is tried
@@ -22,6 +22,7 @@ from .bucketing import width_of
 from .columns import integer
 from .mix import Mix, Turns
 from .options import LoaderOptions
+from .other_data import Comparison, refusal
 from .sharding import Share
 
 Identity = dict[str, Any]
@@ -210,15 +211,14 @@ class Progress:
         if self.loaded is None or identify is None:
             return None
         ours, reads_groups = identify(), options.reads_groups(reads.count)
-        _identity.check(
-            self.loaded.get("source"),
-            ours,
+        comparison = Comparison(
             is_ordered=options.matrix,
             is_shuffled=reads_groups and options.shuffle is not None,
             is_shared=reads_groups and reads.count > 1,
             is_begun=self.loaded["batch"] > 0,
             is_physical=options.physical,
         )
+        comparison.check(self.loaded.get("source"), ours)
         return ours
 
     def _check_reads(self, reads: Share) -> None:
@@ -228,7 +228,7 @@ class Progress:
             return
         part, whole = "all batches of a part that a function opened", "a share of the source's"
         one, other = (part, whole) if reads.count > 1 else (whole, part)
-        raise _identity.refusal(f"its batches were {one}, and these are {other}")
+        raise refusal(f"its batches were {one}, and these are {other}")
 
     def begin(self, start: Start) -> None:
         """The epoch has begun: its `Batches` count in the same `Position` what they hand out."""
