@@ -53,6 +53,11 @@ APART = "2 columns are not slices of one buffer, one behind the other"
 SIDE = "2 columns are put side by side"
 TOGETHER = "2 chunks are put together"
 
+
+def no_values():
+    return pa.table({"a": [1, 2], "b": pa.array([[], []], pa.list_(pa.int64(), 0))})
+
+
 EXPORTS = {
     "numbers": case(numbers),
     "a slice": case(lambda: numbers()[1:3]),
@@ -112,6 +117,7 @@ EXPORTS = {
     "adjacent columns of another library": case(
         lambda: pa.record_batch(adjacent()), APART, order="F"
     ),
+    "a column and one of no values": case(no_values, r"1 columns .*", order="F"),
     "chunks of a table": case(
         lambda: pa.concat_tables([table(), table()]), ["int64 becomes float64", TOGETHER, SIDE]
     ),

@@ -130,7 +130,7 @@ impl Matrix {
         let width = columns.width()?;
         let is_one = match options.order {
             Order::RowMajor => columns.len() == 1,
-            Order::ColumnMajor => width == 1,
+            Order::ColumnMajor => columns.widths == [1],
         };
         if !is_one && (target.is_mask || !is_one_run(&columns, options.order)) {
             reasons.push(match options.order {
