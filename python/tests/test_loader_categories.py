@@ -186,14 +186,14 @@ def test_a_word_that_the_column_cannot_hold_is_named(word, kind):
         (
             pa.array([decimal.Decimal("1.1")]),
             [decimal.Decimal("1.1"), decimal.Decimal("1.101")],
-            "decimal128(38, 3)",
-            [0],
+            None,
+            None,
         ),
         (
             pa.array([NOON], "timestamp[ms]"),
             [NOON.replace(microsecond=7), NOON],
-            "timestamp[us]",
-            [1],
+            None,
+            None,
         ),
         (pa.array([True, False]), [0, 1], None, None),
         (pa.array([0, 7]), [False, True], None, None),
@@ -203,6 +203,8 @@ def test_a_word_that_the_column_cannot_hold_is_named(word, kind):
         (pa.array([2**53 + 1]), [7, 2.5], None, None),
         (pa.array([1234]), ["01234"], None, None),
         (pa.array(["1"]), [1], None, None),
+        (pa.array(["a"]), [np.datetime64("2026-01-31"), np.int64(1)], None, None),
+        (pa.array(["12345678-1234-5678-1234-567812345678"]), [uuid.UUID(int=5)], None, None),
         (pa.array([1], "timestamp[s]"), [5], None, None),
         (pa.array([1]), [True, 7], None, None),
     ],
@@ -220,9 +222,7 @@ def test_words_of_other_data_name_the_type_that_holds_them(column, words, way, c
             )
             continue
         assert told.endswith(f": cast the column to {way}, which can hold all of them")
-        kinds = {"decimal128(38, 3)": pa.decimal128(38, 3), "timestamp[us]": pa.timestamp("us")}
-        kind = kinds.get(way) or pa.type_for_alias(way)
-        assert codes_of(column.cast(kind), words) == codes
+        assert codes_of(column.cast(pa.type_for_alias(way)), words) == codes
 
 
 def test_an_encoder_of_parts_without_a_type_of_all_words_names_one():
@@ -487,8 +487,11 @@ def test_integer_words_are_those_of_equal_floats(dtype):
 
 def test_numbers_of_an_opaque_type_are_no_words():
     column = pa.opaque(pa.uint16(), "bfloat16", "dlpack").wrap_array(pa.array([16256], pa.uint16()))
-    with pytest.raises(TypeError, match=r'column "w" is .*opaque.*, and Categories takes texts'):
-        codes_of(column)
+    for words in None, [0.0, 1.0]:
+        with pytest.raises(
+            TypeError, match=r'column "w" is .*opaque.*, and Categories takes texts'
+        ):
+            codes_of(column, words)
 
 
 class Labelled(pa.ExtensionType):

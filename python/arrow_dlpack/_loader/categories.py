@@ -350,7 +350,10 @@ def _held(name: str, wish: Categories, kind: Any) -> tuple[Any, list[Any]]:
     pa, words = import_module("pyarrow"), wish.words or ()
     # pyarrow makes not even an empty array of a union.
     with _for_column(name, kind):
-        kind = _plain_type(kind)
+        plain = _plain_type(kind)
+        if isinstance(plain, pa.BaseExtensionType):
+            raise _no_words(name, kind)
+        kind = plain
         held, lost = [pa.array([], kind)], []
     for start in range(0, len(words), _ROWS):
         some = words[start : start + _ROWS]
@@ -390,29 +393,18 @@ def _no_word(name: str, kind: Any, words: Sequence[Any], word: Any, value: Any =
 
 def _way_to_hold(kind: Any, words: Sequence[Any]) -> str:
     """What gives a column the type of its words, for the end of an error, if no value changes."""
-    own, whole = _plain_type(kind), _type_of_words(words)
-    if whole is not None and (wider := _wider(own, whole)) is not None and _fit(words, wider):
-        return f": cast the column to {wider}, which can hold all of them"
+    whole = _type_of_words(words)
+    # What the law of merging makes of both has each value of the column.
+    if whole is not None and merged(_plain_type(kind), whole) == whole and _fit(words, whole):
+        return f": cast the column to {whole}, which can hold all of them"
     return ": give it words of that type, or read the column in the type of its words"
-
-
-def _wider(own: Any, whole: Any) -> Any:
-    """The type of words, if a cast to it keeps each value of a column, with all of its digits."""
-    pa = import_module("pyarrow")
-    if pa.types.is_decimal(own) and pa.types.is_decimal(whole):
-        scale = max(own.scale, whole.scale)
-        return pa.decimal128(38, scale) if scale <= 38 else pa.decimal256(76, scale)
-    if pa.types.is_timestamp(own) and pa.types.is_timestamp(whole):
-        units = ["s", "ms", "us", "ns"]
-        is_finer = units.index(own.unit) < units.index(whole.unit)
-        return pa.timestamp(whole.unit, own.tz) if is_finer else None
-    return whole if merged(own, whole) == whole else None
 
 
 def _type_of_words(words: Sequence[Any]) -> Any:
     """That of pyarrow's which they have together, None if there is none."""
     pa = import_module("pyarrow")
     with suppress(*_REFUSALS):
+        _core._check_objects(list(words), nan_is_null=False)
         return pa.array(list(words)).type
     return None
 
@@ -423,6 +415,8 @@ def _of_kind(word: Any, kind: Any) -> Any:
     """
     types = import_module("pyarrow").types
     if isinstance(word, UUID):
+        if is_text(kind):
+            raise TypeError("pyarrow takes its bytes for a text")
         return word.bytes
     if is_time_of_numpy(word):
         return _in_unit(word, kind)
