@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import itertools
 import json
 import re
 import uuid
@@ -621,6 +622,27 @@ def test_a_list_that_many_lists_hold_is_followed_once():
     _core._check_objects(one, nan_is_null=True)
     with pytest.raises(ValueError, match="more than 64 levels deep"):
         _core._check_objects([[[[[[one]]]]]], nan_is_null=True)
+
+
+class Claimed(tuple):
+    """More items than it has, for whom asks; pyarrow reads them until the process ends."""
+
+    def __len__(self):
+        return 2**60
+
+
+class Endless(tuple):
+    def __iter__(self):
+        return itertools.count()
+
+
+def test_a_tuple_of_a_class_has_the_items_that_it_has():
+    frame = pd.DataFrame({"a": pd.Series([Claimed((1,))], dtype=object)})
+    with pytest.raises(TypeError, match=r"len\(\) of a Claimed is not the number of its items"):
+        to_tensor_dict(frame)
+    for x in [Claimed((1,))], [Endless((1,))]:
+        with pytest.raises(TypeError, match="make numbers or texts of them"):
+            to_tensor(x)
 
 
 def test_what_a_mask_hides_in_a_cell_is_no_value():

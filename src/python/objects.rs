@@ -40,6 +40,15 @@ pub(super) fn _check_objects(values: &Bound<'_, PyAny>, nan_is_null: bool) -> Py
     )))
 }
 
+/// Refuses a list or tuple of a class that claims another length than it has, which pyarrow believes.
+fn check_len(items: &Bound<'_, PyAny>, len: usize) -> PyResult<()> {
+    if items.len()? == len {
+        return Ok(());
+    }
+    let kind = type_name(items);
+    Err(PyTypeError::new_err(format!("len() of a {kind} is not the number of its items")))
+}
+
 /// What has items, at one level of nested values.
 #[derive(Default)]
 struct Level<'py> {
@@ -71,10 +80,16 @@ impl<'py> Level<'py> {
         }
         let column = self.columns.within(column, None)?;
         // A class below these may iterate over other items, and without an end.
-        let list = items.cast::<PyList>().cloned();
-        match list.or_else(|_| items.cast::<PyTuple>().map(PyTupleMethods::to_list)) {
-            Ok(list) => list.iter().try_for_each(|item| self.add(column, &item)),
-            Err(_) => items.try_iter()?.try_for_each(|item| self.add(column, &item?)),
+        match (items.cast::<PyList>(), items.cast::<PyTuple>()) {
+            (Ok(list), _) => {
+                check_len(items, list.len())?;
+                list.iter().try_for_each(|item| self.add(column, &item))
+            }
+            (_, Ok(tuple)) => {
+                check_len(items, tuple.len())?;
+                tuple.iter().try_for_each(|item| self.add(column, &item))
+            }
+            _ => items.try_iter()?.try_for_each(|item| self.add(column, &item?)),
         }
     }
 

@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 
 use super::kinds::{is_of_axes, listed};
-use super::values::{are_unknown, of_objects};
-use super::way_out::{Found, WayOut};
+use super::values::of_values;
+use super::way_out::{Found, OF_OBJECTS, WayOut};
 
 /// What makes Arrow data of a masked array of NumPy's, of numbers.
 pub(in crate::python) fn of_masked(x: &str) -> String {
@@ -33,7 +33,7 @@ pub(in crate::python) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
     let numbers = if has_mask {
         String::new()
     } else if object.hasattr("to_numpy")? {
-        format!("; {x}.astype(\"int64\").to_numpy() has its numbers as a tensor")
+        format!("; numpy.asarray({x}.astype(\"int64\")) has its numbers as a tensor")
     } else {
         format!("; {x}.view(\"int64\") has its numbers as a tensor")
     };
@@ -42,8 +42,13 @@ pub(in crate::python) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
     if let Some(times) = times_for_arrow(&dtype, &kind, &flat)? {
         return Ok(Some(times.and(&numbers)));
     }
+    // pandas' dtypes do not tell it.
+    let is_native = match dtype.getattr_opt("isnative")? {
+        Some(is_native) => is_native.is_truthy()?,
+        None => true,
+    };
     Ok(match kind.as_str() {
-        "M" | "m" if !dtype.getattr("isnative")?.extract::<bool>()? => {
+        "M" | "m" if !is_native => {
             Some(format!("{swapped}, of which pyarrow.array makes Arrow data").into())
         }
         "M" | "m" => Some(WayOut::values(flat, &format!("Arrow data of {dtype}")).and(&numbers)),
@@ -54,20 +59,21 @@ pub(in crate::python) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
             Some(format!("{x}.to_frame() makes a frame of it").into())
         }
         "U" | "S" | "O" => {
-            let objects =
-                if are_objects { of_array_of_objects(object, x, has_mask)? } else { None };
-            let plain = || WayOut::values(flat, &format!("Arrow data of {dtype}"));
-            Some(objects.unwrap_or_else(plain))
+            // pyarrow takes the mask with the values.
+            match are_objects && !has_mask {
+                true => return of_array_of_objects(object, x),
+                false => Some(WayOut::values(flat, &format!("Arrow data of {dtype}"))),
+            }
         }
         "T" => Some(WayOut::values(format!("{flat}.tolist()"), "Arrow data of texts")),
         "V" if !dtype.getattr("names")?.is_none() => {
             let fields = of_fields(&dtype, x, is_flat)?;
-            Some(match dtype.getattr("isnative")?.extract()? {
+            Some(match is_native {
                 true => fields.into(),
                 false => format!("{swapped}, and of that {fields}").into(),
             })
         }
-        _ if !dtype.getattr("isnative")?.extract::<bool>()? => Some(swapped.into()),
+        _ if !is_native => Some(swapped.into()),
         "f" if dtype.getattr("itemsize")?.extract::<usize>()? > 8 => {
             Some(format!("{x}.astype(\"float64\") is a tensor").into())
         }
@@ -90,22 +96,14 @@ pub(in crate::python) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
     })
 }
 
-/// How to convert an array of Python's objects; `None` where pyarrow makes Arrow data of it.
-fn of_array_of_objects(object: &Bound<'_, PyAny>, x: &str, has_mask: bool) -> Found {
-    let array = object.call_method0("tolist")?;
-    let items = listed(&array)?.unwrap_or_default();
-    if are_unknown(&items)? {
-        return Ok(Some(
-            "pyarrow has no type for its objects: make numbers or texts of them".into(),
-        ));
+/// How to convert an array of Python's objects.
+fn of_array_of_objects(object: &Bound<'_, PyAny>, x: &str) -> Found {
+    let items = listed(&object.call_method0("tolist")?)?.unwrap_or_default();
+    let first = items.first().map_or(Ok(false), is_of_axes)?;
+    if first {
+        return Ok(Some(WayOut::array(format!("from_ragged(list({x}))"), "an array of lists")));
     }
-    match items.first() {
-        _ if has_mask => Ok(None),
-        Some(first) if is_of_axes(first)? => {
-            Ok(Some(WayOut::array(format!("from_ragged(list({x}))"), "an array of lists")))
-        }
-        _ => of_objects(&array, x, false),
-    }
+    Ok(Some(of_values(&items, x)?.unwrap_or_else(|| OF_OBJECTS.into())))
 }
 
 /// What to do with an array of NumPy's records. `x`: what it is called.

@@ -4,20 +4,19 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyRange, PyString};
 
 use super::arrays::of_dtype;
-use super::kinds::{is_a_table, is_null, is_number, is_path, kind_of, listed};
-use super::values::{ItemKinds, makes_arrow, of_values};
-use super::way_out::Found;
+use super::kinds::{is_a_table, is_null, is_of_axes, is_path, is_text, listed};
+use super::values::{is_stacked, makes_arrow, makes_arrow_of_each, of_values};
+use super::way_out::{Found, Made, OF_OBJECTS};
 use crate::python::describe::type_name;
 use crate::python::protocols::is_arrow;
 
 /// How to make a table of a dict of lists of which pyarrow makes none, or of values that are one row.
 pub(super) fn of_columns(object: &Bound<'_, PyAny>) -> Found {
     let Ok(dict) = object.cast::<PyDict>() else { return Ok(None) };
-    // Such as a frame's `to_dict`.
-    let is_by_rows =
-        |value: &Bound<'_, PyAny>| value.cast::<PyDict>().is_ok_and(|of| !has_names(of));
-    if dict.values().iter().any(|value| is_by_rows(&value)) {
-        return Ok(Some("pandas.DataFrame(x) makes a frame of it".into()));
+    if is_of_a_frame(dict)? {
+        return Ok(Some(
+            "pyarrow.table({str(name): list(column.values()) for name, column in x.items()}) makes a table of it".into(),
+        ));
     }
     let has_names = has_names(dict);
     // Names of columns are texts.
@@ -40,19 +39,20 @@ pub(super) fn of_columns(object: &Bound<'_, PyAny>) -> Found {
         } else if is_a_column(&value)? {
             has_columns = true;
         } else if let Some(items) = listed(&value)? {
-            match of_values(&items, &place)? {
-                Some((array, _)) => made.push(format!("{key}: {array}")),
-                None if makes_arrow(&items, false)? => {
-                    plain.push(format!("{key}: pyarrow.array({place})"));
-                }
-                None => {
-                    return Ok(Some(
-                        format!("pyarrow makes no array of {place}: leave it out, or make numbers or texts of it").into(),
-                    ));
-                }
-            }
-        } else if value.hasattr("to_frame")? || value.is_instance_of::<PyRange>() {
-            // What pandas names rows by.
+            let way_out = of_values(&items, &place)?.and_then(|way_out| way_out.made);
+            let Some(array) = way_out else {
+                return Ok(Some(
+                    format!("pyarrow makes no array of {place}: leave it out, or make numbers or texts of it").into(),
+                ));
+            };
+            let of = if matches!(array, Made::Of(_)) { &mut plain } else { &mut made };
+            of.push(format!("{key}: {}", array.array()));
+        } else if ["to_frame", "__arrow_array__"]
+            .iter()
+            .any(|name| value.hasattr(*name).unwrap_or(false))
+            || value.is_instance_of::<PyRange>()
+        {
+            // What pandas names rows by, and what it keeps columns in.
             plain.push(format!("{key}: pyarrow.array({place})"));
         } else {
             others.push((key, place, value));
@@ -78,33 +78,41 @@ pub(super) fn of_columns(object: &Bound<'_, PyAny>) -> Found {
     of_row(object, whole, &others)
 }
 
+/// Whether it is what a frame's `to_dict` makes: a dict of each column, by the same numbers of rows.
+fn is_of_a_frame(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
+    let columns: Vec<_> =
+        dict.values().iter().map(|value| value.cast_into::<PyDict>().ok()).collect();
+    let Some(Some(first)) = columns.first() else { return Ok(false) };
+    let keys = first.keys();
+    let mut is_of_a_frame = !keys.is_empty() && !has_names(first);
+    for column in &columns {
+        let Some(column) = column else { return Ok(false) };
+        is_of_a_frame = is_of_a_frame && column.keys().eq(&keys)?;
+    }
+    Ok(is_of_a_frame)
+}
+
 /// How to make a table of a dict of which these values, and so all, are those of one row.
 fn of_row(
     object: &Bound<'_, PyAny>,
     whole: &str,
     values: &[(String, String, Bound<'_, PyAny>)],
 ) -> Found {
-    let mut floats = Vec::new();
-    for (key, place, value) in values {
-        let is_number = value.hasattr("__float__")?;
+    for (.., value) in values {
         let is_known = is_null(value)
-            || matches!(kind_of(value)?, "text" | "struct")
+            || is_text(value)
+            || value.is_instance_of::<PyDict>()
             || is_path(value)?
+            || value.hasattr("__float__")?
             || value.hasattr("isoformat")?;
-        if !is_number && !is_known {
+        if !is_known {
             return Ok(None);
         }
-        if is_number && ItemKinds::of(std::slice::from_ref(value))? != ItemKinds::OneKind {
-            floats.push(format!("{key}: float({place})"));
-        }
     }
-    let made = if !floats.is_empty() {
-        let floats = floats.join(", ");
-        format!("pyarrow.Table.from_pylist([{{**{whole}, {floats}}}]) makes a table of one row")
-    } else if whole == BY_TEXTS || makes_arrow(std::slice::from_ref(object), false)? {
+    let made = if whole == BY_TEXTS || makes_arrow(std::slice::from_ref(object), false)? {
         format!("pyarrow.Table.from_pylist([{whole}]) makes a table of one row")
     } else {
-        "pandas.DataFrame([x]) makes a frame of one row".to_owned()
+        "pandas.DataFrame([x], dtype=object) makes a frame of one row".to_owned()
     };
     Ok(Some(made.into()))
 }
@@ -129,7 +137,7 @@ fn is_a_column(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let Some(items) = listed(value)? {
         let mut known = items.iter().filter(|item| !item.is_none()).peekable();
         let is_some = known.peek().is_some();
-        return Ok(is_some && known.all(|item| item.hasattr("__dlpack__").unwrap_or(false)));
+        return Ok(is_some && known.all(|item| is_of_axes(item).unwrap_or(false)));
     }
     Ok(value.hasattr("__dlpack__")? || (is_arrow(value)? && !is_a_table(value)?))
 }
@@ -156,29 +164,31 @@ pub(in crate::python) fn of_dicts(rows: &[Bound<'_, PyAny>]) -> PyResult<String>
     if !dicts.iter().any(|row| has_tensors(row)) {
         return Ok(match makes_arrow(rows, false)? {
             true => "pyarrow.table(pyarrow.array(x)) makes a table of it".to_owned(),
-            false => "pandas.DataFrame(x) makes a frame of it".to_owned(),
+            // Else pandas makes floats of integers beside one that is missing.
+            false => "pandas.DataFrame(x, dtype=object) makes a frame of it".to_owned(),
         });
     }
     let lists = "pyarrow.table(pyarrow.array([{name: value.tolist() if hasattr(value, \"tolist\") else value for name, \
                  value in row.items()} for row in x]))";
-    let is_tensor = |value: Bound<'_, PyAny>| {
-        value.hasattr("__dlpack__").unwrap_or(false) || is_number(&value).unwrap_or(false)
-    };
-    if !dicts.iter().all(|row| row.values().iter().all(is_tensor)) {
-        return Ok(format!("{lists} makes a table of it"));
+    let (mut are_samples, mut are_listed) = (true, true);
+    for name in dicts[0].keys() {
+        let column: Vec<_> = dicts.iter().filter_map(|row| row.get_item(&name).ok()?).collect();
+        are_samples = are_samples && column.len() == rows.len() && is_stacked(&column)?;
+        are_listed = are_listed && makes_arrow_of_each(&column, as_list)?;
     }
-    let shapes = |row: &Bound<'_, PyDict>| -> PyResult<Vec<(String, String)>> {
-        let shape = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-            let shape = value.getattr_opt("shape")?.map(|shape| shape.to_string());
-            Ok((name.repr()?.to_string(), shape.unwrap_or_default()))
-        };
-        row.iter().map(shape).collect()
-    };
-    let first = shapes(dicts[0])?;
-    let are_alike = dicts.iter().all(|row| shapes(row).is_ok_and(|own| own == first));
-    let made = match are_alike {
-        true => "record_batch({name: numpy.stack([row[name] for row in x]) for name in x[0]})",
-        false => lists,
-    };
-    Ok(format!("of samples {made} makes a table, of batches list(map(record_batch, x)) tables"))
+    let has_columns = dicts.iter().all(|row| has_columns(row).unwrap_or(false));
+    let batches = if has_columns { ", of batches list(map(record_batch, x)) tables" } else { "" };
+    Ok(match are_samples && dicts.iter().all(|row| row.len() == dicts[0].len()) {
+        true => format!(
+            "of samples record_batch({{name: numpy.stack([row[name] for row in x]) for name in x[0]}}) makes a table{batches}"
+        ),
+        false if are_listed => format!("of samples {lists} makes a table{batches}"),
+        false => OF_OBJECTS.to_owned(),
+    })
+}
+
+/// The values of an array, as lists of Python's, and others as they are.
+fn as_list<'py>(item: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let tolist = item.getattr_opt("tolist")?;
+    tolist.map_or_else(|| Ok(item.clone()), |tolist| tolist.call0()).map(Some)
 }

@@ -15,14 +15,6 @@ pub(super) fn has_array_interface(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     object.hasattr(intern!(object.py(), "__array_interface__"))
 }
 
-/// Whether a list, tuple or set has a None. Of other sequences, which may claim any length or never end, nothing is read.
-pub(super) fn has_none(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    match listed(object)? {
-        Some(items) => Ok(items.iter().any(is_null)),
-        None => Ok(is_set(object) && object.contains(object.py().None())?),
-    }
-}
-
 /// Whether it is what most values are: to ask one for an attribute that it lacks costs a hundred times as much.
 fn is_plain(value: &Bound<'_, PyAny>) -> bool {
     value.is_exact_instance_of::<PyString>()
@@ -88,7 +80,8 @@ pub(in crate::python) fn is_a_table(data: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Whether it is a mapping that is no dict, and neither a tensor nor Arrow data.
 pub(in crate::python) fn is_mapping(data: &Bound<'_, PyAny>) -> PyResult<bool> {
     let is_other = !data.is_instance_of::<PyDict>() && data.cast::<PyMapping>().is_ok();
-    Ok(is_other && !data.hasattr("__dlpack__")? && !is_arrow(data)?)
+    // pyarrow's values of structs are mappings too.
+    Ok(is_other && !data.hasattr("__dlpack__")? && !data.hasattr("as_py")? && !is_arrow(data)?)
 }
 
 /// The items of a list or a tuple. Of other sequences, which may claim any length or never end, nothing is read.
@@ -102,53 +95,24 @@ pub(in crate::python) fn listed<'py>(
     }
 }
 
+/// The items of a list, tuple or set, and none of what may claim any length.
+pub(super) fn items_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    if !is_set(object) {
+        return Ok(listed(object)?.unwrap_or_default());
+    }
+    // A subclass may iterate without an end.
+    let len = object.cast::<PySet>().map_or(usize::MAX, |set| set.len());
+    let len = object.cast::<PyFrozenSet>().map_or(len, |set| set.len());
+    object.try_iter()?.take(len).collect()
+}
+
+pub(super) fn is_text(item: &Bound<'_, PyAny>) -> bool {
+    item.is_instance_of::<PyString>() || item.is_instance_of::<PyBytes>()
+}
+
 /// Whether it is a decimal, of Python's module of it in C or in Python.
 pub(in crate::python) fn is_of_decimals(item: &Bound<'_, PyAny>) -> bool {
     ["as_integer_ratio", "quantize"].iter().all(|name| item.hasattr(*name).unwrap_or(false))
-}
-
-/// Whether it is of the class that pyarrow knows, and no `_pydecimal.Decimal`.
-fn is_known_decimal(item: &Bound<'_, PyAny>) -> PyResult<bool> {
-    item.is_instance(&item.py().import("decimal")?.getattr("Decimal")?)
-}
-
-/// What a value of Python's is: a type of numbers, one of pyarrow's nested types, or its class.
-pub(super) fn kind_of(item: &Bound<'_, PyAny>) -> PyResult<&'static str> {
-    Ok(if item.is_exact_instance_of::<PyFloat>() {
-        "float"
-    } else if item.is_exact_instance_of::<PyInt>() {
-        "int"
-    } else if item.is_instance_of::<PyString>() || item.is_instance_of::<PyBytes>() {
-        "text"
-    } else if item.is_instance_of::<PyDict>() {
-        "struct"
-    } else if item.hasattr("__len__")? {
-        "list" // also of an array, which has the methods of numbers
-    } else if item.is_instance_of::<PyBool>() {
-        "bool"
-    } else if item.is_instance_of::<PyComplex>() {
-        "complex"
-    } else if kind_of_times(item)?.is_some() {
-        "time of NumPy's"
-    } else if item.hasattr("__index__")? {
-        "int"
-    } else if is_number(item)? {
-        "float"
-    } else if is_of_decimals(item) && is_known_decimal(item)? {
-        "decimal"
-    } else if item.hasattr("__float__")? {
-        "fraction"
-    } else if item.hasattr("isoformat")? {
-        // Beside dates pyarrow leaves out the hours of times, and beside zoned times naive ones are in UTC.
-        match (item.hasattr("hour")?, item.getattr_opt("tzinfo")?) {
-            (false, _) => "date",
-            (_, Some(zone)) if !zone.is_none() => "zoned time",
-            _ if item.hasattr("year")? => "time",
-            _ => "time of day",
-        }
-    } else {
-        "object"
-    })
 }
 
 /// Whether it is a tensor with an axis.
@@ -181,7 +145,9 @@ pub(super) fn is_number(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Whether it is of a class that is written in Python, which no library makes a value of, unless it is a number or a time.
 pub(super) fn is_of_a_class(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let is_value =
-        is_number(object)? || object.hasattr("__float__")? || object.hasattr("isoformat")?;
+    let is_value = is_null(object)
+        || is_number(object)?
+        || object.hasattr("__float__")?
+        || object.hasattr("isoformat")?;
     Ok(!is_value && !object.hasattr("__arrow_c_array__")? && object.hasattr("__dict__")?)
 }

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, PyTuple, PyType};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyRange, PyTuple, PyType};
 
 use super::describe::type_name;
 use super::errors::missing_protocol;
@@ -20,12 +20,12 @@ use super::protocols::{has_buffer, is_arrow};
 pub(super) use dicts::is_batch_with_label;
 use dicts::of_columns;
 use kinds::{
-    has_array_interface, has_none, is_number, is_of_a_class, is_path, is_sequence, is_set,
+    has_array_interface, is_number, is_of_a_class, is_path, is_sequence, is_set, is_text, items_of,
     kind_of_elements,
 };
 use libraries::of_library;
-use values::{ItemKinds, in_rows, makes_arrow, of_objects};
-use way_out::{Found, Made};
+use values::{Numbers, in_rows, makes_arrow, of_values};
+use way_out::{Found, Made, OF_OBJECTS};
 
 pub(super) use arrays::{is_of_ml_dtypes, of_dtype, of_elements, of_layout, of_masked, of_times};
 pub(super) use dicts::of_dicts;
@@ -97,10 +97,6 @@ impl Expected {
         if let Ok(Some(way_out)) = of_columns(object) {
             return Some(way_out);
         }
-        let is_tensor = matches!(self, Self::Tensor | Self::Any);
-        if let Ok(Some(way_out)) = of_objects(object, "x", is_tensor) {
-            return Some(way_out);
-        }
         let way_out = match self {
             Self::Tensor | Self::Any => tensor_of(object),
             Self::Arrow | Self::Either => arrow_of(object, self),
@@ -136,6 +132,9 @@ fn tensor_of(object: &Bound<'_, PyAny>) -> Found {
     if is_arrow(object)? && !has_array_interface(object)? {
         return Ok(Some("it is Arrow data: use to_tensor, or Array".into()));
     }
+    if object.is_instance_of::<PyRange>() {
+        return Ok(Some("numpy.asarray(x) makes a tensor of it".into()));
+    }
     if is_sequence(object) || is_set(object) {
         return tensor_of_items(object);
     }
@@ -152,89 +151,109 @@ fn tensor_of(object: &Bound<'_, PyAny>) -> Found {
                 .into(),
         ));
     }
-    if object.hasattr("__array__")? || is_number(object)? {
+    if object.hasattr("__array__")? {
         return Ok(Some("numpy.asarray(x) makes a tensor of it".into()));
+    }
+    if is_number(object)? {
+        return tensor_of_numbers(std::slice::from_ref(object), "x");
     }
     arrow_of(object, Expected::Either)
 }
 
 /// How to make a tensor of a list, tuple or set, judged by its first item, and by whether one is missing.
 fn tensor_of_items(object: &Bound<'_, PyAny>) -> Found {
-    let of_numbers = match is_set(object) {
-        true => "numpy.asarray(sorted(x)) makes a tensor of it",
-        false => "numpy.asarray(x) makes a tensor of it",
+    let x = if is_set(object) { "sorted(x)" } else { "x" };
+    let items = items_of(object)?;
+    let Some(first) = items.first() else {
+        return Ok(Some(format!("numpy.asarray({x}) makes a tensor of it").into()));
     };
-    let Some(first) = object.try_iter()?.next().transpose()? else {
-        return Ok(Some(of_numbers.into()));
-    };
-    let items = listed(object)?.unwrap_or_default();
-    let known = items.iter().find(|item| !is_null(item)).unwrap_or(&first);
-    if known.is_instance_of::<PyString>() || known.is_instance_of::<PyBytes>() {
+    let has_null = items.iter().any(is_null);
+    let known = items.iter().find(|item| !is_null(item)).unwrap_or(first);
+    if is_text(known) && makes_arrow(&items, false)? {
         return Ok(Some(
             "texts are no tensor: pyarrow.array(x) makes Arrow data of them, and pyarrow.table a table with it".into(),
         ));
     }
-    if has_none(object)? && known.hasattr("__dlpack__")? {
-        return Ok(Some("from_ragged(x) makes lists of rows of any length, with nulls".into()));
+    if items.iter().any(|item| is_masked(item) && !is_null(item)) {
+        return Ok(Some(OF_MASKED.into()));
     }
-    if has_none(object)? {
+    if are_tensors(&items) {
+        return Ok(Some(tensor_of_tensors(object, &items, has_null)?.into()));
+    }
+    if has_null {
+        return arrow_of(object, Expected::Either);
+    }
+    if !is_set(object) && items.iter().all(is_sequence) {
+        let way_out = tensor_of_rows(&items)?;
+        return way_out.map_or_else(|| arrow_of(object, Expected::Either), |way| Ok(Some(way)));
+    }
+    let is_array = |item: &Bound<'_, PyAny>| {
+        Ok::<_, PyErr>(
+            item.hasattr("__array__")? && !is_number(item)? && kind_of_times(item)?.is_none(),
+        )
+    };
+    if items.iter().all(|item| is_array(item).unwrap_or(false)) {
         return Ok(Some(
-            "pyarrow.array(x) makes Arrow data of it, with nulls, and to_tensor a tensor of that"
+            "numpy.stack(x) is a tensor of rows of one length, and from_ragged(numpy.concatenate(x), offsets) makes \
+             lists of rows of any length"
                 .into(),
         ));
     }
-    match ItemKinds::of(&items)? {
-        // Beside others NumPy makes floats of them.
-        ItemKinds::Unsigned => {
-            return Ok(Some("numpy.asarray(x, \"uint64\") makes a tensor of it".into()));
-        }
-        ItemKinds::Rounded => {
-            return Ok(Some(
-                "numpy.asarray(x, \"float64\") makes a tensor of it, which rounds what it does not hold"
-                    .into(),
-            ));
-        }
-        _ => {}
+    let way_out = tensor_of_numbers(&items, x)?;
+    way_out.map_or_else(|| arrow_of(object, Expected::Either), |way| Ok(Some(way)))
+}
+
+/// The same of tensors.
+fn tensor_of_tensors(
+    object: &Bound<'_, PyAny>,
+    items: &[Bound<'_, PyAny>],
+    has_null: bool,
+) -> PyResult<&'static str> {
+    if has_null {
+        return Ok("from_ragged(x) makes lists of rows of any length, with nulls");
     }
-    let of_rows = ItemKinds::of(&in_rows(&items))?;
-    let words = if is_set(object) && !is_number(&first)? {
-        return arrow_of(object, Expected::Either);
-    } else if is_set(object) {
-        of_numbers
-    } else if items.iter().any(is_masked) {
-        OF_MASKED
-    } else if of_rows == ItemKinds::Unsigned {
-        "numpy.asarray(x, \"uint64\") is a tensor of rows of one length"
-    } else if of_rows == ItemKinds::Rounded {
-        "numpy.stack(x).astype(\"float64\") is a tensor of rows of one length, which rounds what it does not hold"
-    } else if first.hasattr("__dlpack__")? && object.is_instance_of::<PyTuple>() {
-        match items.get(1).and_then(|second| kind_of_elements(second).ok()) {
-            Some('b') if items.len() == 2 => {
-                "from_dlpack(x[0], mask=x[1]) makes an array of values and their mask"
-            }
-            _ => {
-                "record_batch(dict(zip(names, x))) makes a table of them, and numpy.stack(x) a tensor, if they are rows of \
-                 one length"
-            }
+    if !object.is_instance_of::<PyTuple>() {
+        return Ok(
+            "numpy.stack(x) is a tensor of rows of one length, and from_ragged(x) makes lists of rows of any length",
+        );
+    }
+    Ok(match items.get(1).and_then(|second| kind_of_elements(second).ok()) {
+        Some('b') if items.len() == 2 => {
+            "from_dlpack(x[0], mask=x[1]) makes an array of values and their mask"
         }
-    } else if first.hasattr("__dlpack__")? {
-        "numpy.stack(x) is a tensor of rows of one length, and from_ragged(x) makes lists of rows of any length"
-    } else if kind_of_times(known)?.is_some() {
-        return arrow_of(object, Expected::Either);
-    } else if is_sequence(&first) {
-        "numpy.stack(x) is a tensor of rows of one length, and pyarrow.array(x) makes lists of rows of any length"
-    } else if first.hasattr("__array__")? {
-        "numpy.stack(x) is a tensor of rows of one length, and from_ragged(numpy.concatenate(x), offsets) makes \
-         lists of rows of any length"
-    } else if is_number(&first)? {
-        of_numbers
-    } else if first.hasattr("__float__")? {
-        // Such as Decimal and Fraction, of which NumPy makes an array of objects.
-        "numpy.asarray(x, \"float64\") makes a tensor of it"
-    } else {
-        return arrow_of(object, Expected::Either);
+        _ => {
+            "record_batch(dict(zip(names, x))) makes a table of them, and numpy.stack(x) a tensor, if they are rows of one \
+             length"
+        }
+    })
+}
+
+/// The same of numbers; `None` where some are none.
+fn tensor_of_numbers(items: &[Bound<'_, PyAny>], x: &str) -> Found {
+    let (dtype, more) = match Numbers::of(items)? {
+        Some(Numbers::Known | Numbers::Complex) => ("", ""),
+        Some(Numbers::Unsigned) => (", \"uint64\"", ""),
+        Some(Numbers::Rounded) => (", \"float64\"", ", which rounds what it does not hold"),
+        None => return Ok(None),
     };
-    Ok(Some(words.into()))
+    Ok(Some(format!("numpy.asarray({x}{dtype}) makes a tensor of it{more}").into()))
+}
+
+/// The same of lists or tuples of numbers, or of lists of any depth; `None` of others.
+fn tensor_of_rows(rows: &[Bound<'_, PyAny>]) -> Found {
+    let values = in_rows(rows);
+    let is_deeper = values.first().is_some_and(is_sequence);
+    let numbers = if is_deeper { Some(Numbers::Known) } else { Numbers::of(&values)? };
+    Ok(numbers.map(|numbers| match numbers {
+        Numbers::Known => {
+            "numpy.stack(x) is a tensor of rows of one length, and pyarrow.array(x) makes lists of rows of any length"
+        }
+        Numbers::Complex => "numpy.stack(x) is a tensor of rows of one length",
+        Numbers::Unsigned => "numpy.asarray(x, \"uint64\") is a tensor of rows of one length",
+        Numbers::Rounded => {
+            "numpy.stack(x).astype(\"float64\") is a tensor of rows of one length, which rounds what it does not hold"
+        }
+    }.into()))
 }
 
 /// What to do with a list or tuple that has Arrow data: with the item that is none, or is a column beside tables, and
@@ -364,7 +383,7 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
         return Ok(Some(WayOut::values("x", "an array of it")));
     }
     if object.hasattr("as_py")? || is_number(object)? || object.hasattr("__float__")? {
-        return Ok(Some(WayOut::array("pyarrow.array([x])", "an array of one value")));
+        return of_values(std::slice::from_ref(object), "[x]");
     }
     if is_set(object) {
         return of_items(object);
@@ -408,28 +427,42 @@ fn of_path(path: &Bound<'_, PyAny>) -> Found {
 /// NumPy's `stack` leaves out what hides values.
 const OF_MASKED: &str = "numpy.ma.stack(x) has rows of one length with their masks";
 
+/// Whether all are tensors, of which some may be missing.
+fn are_tensors(items: &[Bound<'_, PyAny>]) -> bool {
+    let is_tensor = |item: &&Bound<'_, PyAny>| item.hasattr("__dlpack__").unwrap_or(false);
+    let mut known = items.iter().filter(|item| !is_null(item)).peekable();
+    known.peek().is_some() && known.all(|item| is_tensor(&item))
+}
+
 /// How to convert a list, tuple or set, judged by its first item that is no null.
 fn of_items(object: &Bound<'_, PyAny>) -> Found {
-    let first = object.try_iter()?.next().transpose()?;
-    let Some(first) = first else {
+    if object.is_instance_of::<PyRange>() {
+        return Ok(Some(WayOut::values("x", "an array of values")));
+    }
+    let items = items_of(object)?;
+    let Some(first) = items.iter().find(|item| !is_null(item)).or(items.first()) else {
         return Ok(Some(WayOut::array("pyarrow.array(x, type)", "an array of none")));
     };
-    let items = listed(object)?.unwrap_or_default();
-    let first = items.iter().find(|item| !is_null(item)).unwrap_or(&first);
-    Ok(Some(if items.iter().any(is_masked) {
-        OF_MASKED.into()
-    } else if first.hasattr("__dlpack__")? {
-        "several of one length are rows of numpy.stack(x) or torch.stack(x), of any length those of from_ragged(x), and \
-         columns are record_batch(dict(...))"
-            .into()
-    } else if first.is_instance_of::<PyDict>() {
-        of_dicts(&items)?.into()
-    } else if is_path(first)? {
-        WayOut::values("x", "an array of texts")
-            .and("; if they are paths, pyarrow.dataset.dataset(x) opens them")
-    } else if is_of_a_class(first)? || !makes_arrow(&items, true)? {
-        return Ok(None);
-    } else {
-        WayOut::values("x", "an array of values")
+    if items.iter().any(|item| is_masked(item) && !is_null(item)) {
+        return Ok(Some(OF_MASKED.into()));
+    }
+    if are_tensors(&items) {
+        return Ok(Some(
+            "several of one length are rows of numpy.stack(x) or torch.stack(x), of any length those of from_ragged(x), \
+             and columns are record_batch(dict(...))"
+                .into(),
+        ));
+    }
+    if first.is_instance_of::<PyDict>() {
+        return Ok(Some(of_dicts(&items)?.into()));
+    }
+    let x = if is_set(object) { "list(x)" } else { "x" };
+    let way_out = if is_of_a_class(first)? { None } else { of_values(&items, x)? };
+    let are_paths = items.iter().all(|item| is_path(item).unwrap_or(false));
+    Ok(Some(match way_out {
+        Some(way_out) if are_paths => {
+            way_out.and("; if they are paths, pyarrow.dataset.dataset(x) opens them")
+        }
+        way_out => way_out.unwrap_or_else(|| OF_OBJECTS.into()),
     }))
 }

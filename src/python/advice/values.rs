@@ -1,161 +1,98 @@
-//! What makes Arrow data of Python's values: of lists, rows and sets of them.
+//! What makes Arrow data of Python's values: of lists, rows and sets of them. Each way is tried on the first values before a
+//! hint names it.
 
-use pyo3::types::{IntoPyDict, PyDict, PyFrozenSet, PyInt, PyList, PyMemoryView, PyRange, PySet};
+use pyo3::types::{IntoPyDict, PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyMemoryView};
 use pyo3::{intern, prelude::*};
 
 use super::kinds::{
-    is_nan, is_null, is_null_of_pandas, is_number, is_of_axes, is_of_decimals, is_sequence, is_set,
-    kind_of, kind_of_times, listed,
+    is_masked, is_nan, is_null, is_null_of_pandas, is_number, is_of_a_class, is_of_axes, is_text,
+    kind_of_elements, kind_of_times, listed,
 };
-use super::way_out::{Found, WayOut};
-use crate::python::describe::type_name;
+use super::way_out::WayOut;
 use crate::python::objects::_check_objects;
 use crate::python::runtime::loaded_module;
 
-/// What the values of a list are to pyarrow, which makes no array of some lists of Python's objects.
+/// What holds all of some numbers without changing them.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum ItemKinds {
-    /// It makes an array of them.
-    OneKind,
-    /// Integers of which some are above int64's, and all within uint64.
+pub(super) enum Numbers {
+    /// The type that pyarrow finds, and NumPy.
+    Known,
+    /// uint64: some are above int64's.
     Unsigned,
-    /// Numbers that only a float holds all, rounded.
+    /// None does: float64 rounds them.
     Rounded,
     Complex,
-    /// Of several kinds.
-    Mixed,
 }
 
-/// The kinds that NaN is one of.
-const NUMBERS: &[&str] = &["bool", "int", "float", "complex", "decimal", "fraction"];
-
-impl ItemKinds {
-    pub(super) fn of(items: &[Bound<'_, PyAny>]) -> PyResult<Self> {
-        let (mut kinds, mut low, mut high) = (Vec::<&str>::new(), 0_i128, 0_i128);
-        let mut has_nan = false;
-        for item in items.iter().filter(|item| !is_null(item)) {
-            if is_nan(item) {
-                has_nan = true;
-                continue;
-            }
-            if item.is_instance_of::<PyInt>() {
+impl Numbers {
+    /// Of values of which none is null; `None` where some are no numbers.
+    pub(super) fn of(items: &[Bound<'_, PyAny>]) -> PyResult<Option<Self>> {
+        let (mut low, mut high) = (0_i128, 0_i128);
+        let (mut bools, mut integers, mut floats, mut others) = (false, false, false, false);
+        let mut is_complex = false;
+        for item in items {
+            if item.is_exact_instance_of::<PyFloat>() {
+                floats = true; // most are: to ask for attributes costs more
+            } else if item.is_instance_of::<PyBool>() {
+                bools = true;
+            } else if item.is_instance_of::<PyInt>() {
                 let number = item.extract().unwrap_or(i128::MAX);
                 (low, high) = (low.min(number), high.max(number));
-            }
-            let kind = kind_of(item)?;
-            if !kinds.contains(&kind) {
-                kinds.push(kind);
+                integers = true;
+            } else if is_text(item) || item.hasattr("__len__")? || kind_of_times(item)?.is_some() {
+                return Ok(None);
+            } else if item.is_instance_of::<PyComplex>() {
+                is_complex = true;
+            } else if item.hasattr("__index__")? {
+                integers = true;
+            } else if is_number(item)? {
+                floats = true;
+            } else if item.hasattr("__float__")? {
+                others = true; // such as Decimal and Fraction, of which NumPy makes an array of objects
+            } else {
+                return Ok(None);
             }
         }
-        // Beside others than numbers it stands for one that is missing.
-        if has_nan && kinds.iter().all(|kind| NUMBERS.contains(kind)) && !kinds.contains(&"float") {
-            kinds.push("float");
-        }
-        let are_all = |known: &[&str]| kinds.iter().all(|kind| known.contains(kind));
         let fits = |least: i128, most: i128| least <= low && high <= most;
         // Floats hold all integers up to here.
         const EXACT: i128 = 1 << 53;
-        Ok(if are_all(&["int"]) {
-            match (fits(i64::MIN.into(), i64::MAX.into()), fits(0, u64::MAX.into())) {
-                (true, _) => Self::OneKind,
-                (_, true) => Self::Unsigned,
-                _ => Self::Rounded,
-            }
-        } else if are_all(&["bool"])
-            || are_all(&["int", "decimal"])
-            || (are_all(&["int", "float"]) && fits(-EXACT, EXACT))
-        {
-            Self::OneKind
-        } else if are_all(&["bool", "int", "float", "decimal", "fraction"]) {
-            Self::Rounded
-        } else if are_all(&["bool", "int", "float", "complex"]) {
+        Ok(Some(if is_complex {
             Self::Complex
-        } else if kinds.len() == 1 {
-            Self::OneKind
+        } else if others || (bools && (integers || floats)) || (floats && !fits(-EXACT, EXACT)) {
+            Self::Rounded
+        } else if floats || fits(i64::MIN.into(), i64::MAX.into()) {
+            Self::Known
+        } else if fits(0, u64::MAX.into()) {
+            Self::Unsigned
         } else {
-            Self::Mixed
-        })
-    }
-
-    /// What makes Arrow data of items of this kind, which `x` names; `None` where pyarrow does.
-    fn way_to_make(self, items: &[Bound<'_, PyAny>], x: &str) -> Option<String> {
-        let has_none = items.iter().any(is_null);
-        Some(match self {
-            Self::OneKind => return None,
-            Self::Unsigned if items.iter().any(is_null_of_pandas) => {
-                format!("pyarrow.array({x}, \"uint64\", from_pandas=True)")
-            }
-            Self::Unsigned => format!("pyarrow.array({x}, \"uint64\")"),
-            Self::Rounded if has_none => each("float", items, x),
-            Self::Rounded => format!("pyarrow.array(numpy.asarray({x}, \"float64\"))"),
-            Self::Complex if !has_none => {
-                format!("from_dlpack(numpy.asarray({x}, \"complex128\"))")
-            }
-            Self::Complex | Self::Mixed => each("str", items, x),
-        })
-    }
-
-    fn told(self) -> &'static str {
-        match self {
-            Self::OneKind => "an array of values",
-            Self::Unsigned => "an array of values that int64 does not hold",
-            Self::Rounded => "an array of floats, which round what they do not hold",
-            Self::Complex => "an array of complex numbers",
-            Self::Mixed => "an array of texts, as the values are of several kinds",
-        }
+            Self::Rounded
+        }))
     }
 }
-
-/// Whether some are nulls to pandas alone: its own ones, and NaN beside values that are no numbers.
-fn has_nulls_of_pandas(items: &[Bound<'_, PyAny>]) -> bool {
-    let is_no_number =
-        |item: &Bound<'_, PyAny>| kind_of(item).is_ok_and(|kind| !NUMBERS.contains(&kind));
-    let mut known = items.iter().filter(|item| !is_null(item));
-    items.iter().any(is_null_of_pandas) || (items.iter().any(is_nan) && known.any(is_no_number))
-}
-
-/// Whether some are tensors with an axis, whose texts are no values.
-fn has_tensors(items: &[Bound<'_, PyAny>]) -> bool {
-    items.iter().any(|item| is_of_axes(item).unwrap_or(false))
-}
-
-/// Whether a list has objects of Python's alone, of which pyarrow makes no array. Nothing is known of that where it is not
-/// loaded.
-pub(super) fn are_unknown(items: &[Bound<'_, PyAny>]) -> PyResult<bool> {
-    let mut kinds = items.iter().filter(|item| !is_null(item)).map(kind_of);
-    if !kinds.all(|kind| kind.is_ok_and(|kind| kind == "object")) {
-        return Ok(false);
-    }
-    Ok(!makes_arrow(items, true)?)
-}
-
-/// What makes a table of rows of values of several types, such as those of a database.
-const OF_ROWS: &str =
-    "pyarrow.table({str(at): column for at, column in enumerate(zip(*x, strict=True))})";
-
-/// The same of rows that have nulls of pandas's.
-const OF_ROWS_OF_PANDAS: &str = "pyarrow.table({str(at): pyarrow.array(column, from_pandas=True) for at, column in \
-                                 enumerate(zip(*x, strict=True))})";
 
 /// Of how many values a hint tries what it tells.
-const TRIED: usize = 100;
+const TRIED: usize = 1000;
 
-/// Whether pyarrow makes an array of the first of these values, the same ones. It is told where that is not known, as pyarrow
-/// is not loaded, or the values are large.
+fn first_of<'a, 'py>(values: &'a [Bound<'py, PyAny>]) -> &'a [Bound<'py, PyAny>] {
+    &values[..values.len().min(TRIED)]
+}
+
+/// Whether pyarrow makes an array of values, the same ones. It is told where that is not known, as pyarrow is not loaded, or
+/// the values are large.
 pub(super) fn makes_arrow(values: &[Bound<'_, PyAny>], is_of_pandas: bool) -> PyResult<bool> {
-    let values = &values[..values.len().min(TRIED)];
     let Some(first) = values.first() else { return Ok(true) };
     let py = first.py();
-    let Some(pyarrow) = loaded_module(py, intern!(py, "pyarrow"))? else { return Ok(true) };
-    if are_large(values) {
+    if are_large(first_of(values)) {
         return Ok(true);
     }
-    let values = PyList::new(py, values)?;
-    // It follows lists that hold themselves until the process ends.
-    if _check_objects(&values, is_of_pandas).is_err() {
+    // It follows lists that hold themselves until the process ends, and makes other values of some.
+    let all = PyList::new(py, values)?;
+    if _check_objects(&all, is_of_pandas).is_err() {
         return Ok(false);
     }
+    let Some(pyarrow) = loaded_module(py, intern!(py, "pyarrow"))? else { return Ok(true) };
     let options = is_of_pandas.then(|| [("from_pandas", true)].into_py_dict(py)).transpose()?;
+    let values = PyList::new(py, first_of(values))?;
     Ok(pyarrow.call_method("array", (values,), options.as_ref()).is_ok())
 }
 
@@ -171,95 +108,120 @@ fn are_large(values: &[Bound<'_, PyAny>]) -> bool {
     values.iter().filter_map(bytes).fold(0, usize::saturating_add) > MOST
 }
 
-/// What a function makes of each of the values that `x` names, of which those that are missing are nulls.
-fn each(function: &str, items: &[Bound<'_, PyAny>], x: &str) -> String {
-    let mut found = Vec::new();
-    for item in items.iter().filter(|item| is_null(item)) {
-        let missing = match type_name(item).as_str() {
-            "NAType" => "value is pandas.NA",
-            "NaTType" => "value is pandas.NaT",
-            "MaskedConstant" => "value is numpy.ma.masked",
-            _ => "value is None",
-        };
-        if !found.contains(&missing) {
-            found.push(missing);
-        }
-    }
-    // It comes last: whether pandas.NA is another value than itself is not known.
-    if function == "str" && items.iter().any(is_nan) {
-        found.push("value != value");
-    }
-    match found.is_empty() {
-        true => format!("pyarrow.array(list(map({function}, {x})))"),
-        false => format!(
-            "pyarrow.array([None if {} else {function}(value) for value in {x}])",
-            found.join(" or ")
-        ),
-    }
-}
-
-/// What makes an array of values of which pyarrow makes none as they are, if anything does. In place of a dict's tensors there
-/// are its names, and of an object without a text its address.
-fn in_place_of(
-    values: &[Bound<'_, PyAny>],
-    first: &Bound<'_, PyAny>,
-    x: &str,
-) -> PyResult<Option<(String, &'static str)>> {
-    let is_a_path = first.hasattr("__fspath__")?;
-    let is_nested = !is_a_path && matches!(kind_of(first)?, "struct" | "object");
-    if is_nested || is_of_axes(first)? || has_tensors(&in_rows(values)) {
-        return Ok(None);
-    }
-    if values.iter().all(|value| value.is_instance_of::<PyRange>()) {
-        return Ok(Some((format!("pyarrow.array(list(map(list, {x})))"), "an array of lists")));
-    }
-    // Such as rows of sqlite3.
-    if first.hasattr("keys")? {
-        let dict = first.py().get_type::<PyDict>();
-        let dicts = values.iter().take(TRIED).map(|value| dict.call1((value,)));
-        let dicts = dicts.collect::<PyResult<Vec<_>>>();
-        if dicts.is_ok_and(|dicts| makes_arrow(&dicts, false).unwrap_or(false)) {
-            let made = format!("pyarrow.array(list(map(dict, {x})))");
-            return Ok(Some((made, "an array of structs")));
-        }
-    }
-    if have_lists(values, first)? {
-        let made = format!("pyarrow.array([item.tolist() for item in {x}])");
-        return Ok(Some((made, "an array of their values")));
-    }
-    let made = each("str", values, x);
-    let is_address = first.str().is_ok_and(|text| text.to_string().contains(" at 0x"));
-    Ok((!is_address).then_some((made, "an array of texts")))
-}
-
-/// Whether `tolist` of each has values of which pyarrow makes an array. Of large ones it is told.
-fn have_lists(values: &[Bound<'_, PyAny>], first: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if are_large(values) {
-        return first.hasattr("tolist");
-    }
-    let mut plain = Vec::new();
-    for value in values {
-        let Ok(made) = value.call_method0("tolist") else { return Ok(false) };
-        // Of times that Python has none for, NumPy has counts.
-        if kind_of_times(value)?.is_some() && made.is_instance_of::<PyInt>() {
-            return Ok(false);
-        }
-        plain.push(made);
-    }
-    makes_arrow(&plain, false)
-}
-
 /// The values in those of several that are lists or tuples.
 pub(super) fn in_rows<'py>(items: &[Bound<'py, PyAny>]) -> Vec<Bound<'py, PyAny>> {
     items.iter().filter_map(|item| listed(item).ok().flatten()).flatten().collect()
 }
 
-/// What makes a table of lists or tuples: of rows of columns that are each of one kind, and of several kinds together, or (of tensors)
-/// such as NumPy makes objects of.
-fn of_rows_of_columns(
-    items: &[Bound<'_, PyAny>],
-    is_tensor: bool,
-) -> PyResult<Option<&'static str>> {
+/// How to make an array of the values that `x` names, or a table of their columns; `None` where no way is known.
+pub(super) fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<WayOut>> {
+    if makes_arrow(items, false)? {
+        return Ok(Some(WayOut::values(x.to_owned(), "an array of values")));
+    }
+    let array = |made: String, what: &str| Ok(Some(WayOut::array(made, what)));
+    let has_nan = items.iter().any(is_nan);
+    let rows = in_rows(items);
+    let is_of_pandas =
+        has_nan || items.iter().chain(&rows).any(|one| is_null_of_pandas(one) || is_nan(one));
+    if is_of_pandas && makes_arrow(items, true)? {
+        return array(
+            format!("pyarrow.array({x}, from_pandas=True)"),
+            "an array of values, with nulls",
+        );
+    }
+    let known: Vec<_> = items.iter().filter(|item| !is_null(item)).cloned().collect();
+    let is_whole = known.len() == items.len();
+    match Numbers::of(&known)? {
+        Some(Numbers::Unsigned) if !items.iter().any(is_null_of_pandas) => {
+            return array(format!("pyarrow.array({x}, \"uint64\")"), "an array of values");
+        }
+        Some(Numbers::Rounded)
+            if is_whole && are_all(items, |one| one.extract::<f64>().is_ok()) =>
+        {
+            return array(
+                format!("pyarrow.array(numpy.asarray({x}, \"float64\"))"),
+                "an array of floats, which round what they do not hold",
+            );
+        }
+        Some(Numbers::Complex) if is_whole => {
+            return array(
+                format!("from_dlpack(numpy.asarray({x}, \"complex128\"))"),
+                "an array of complex numbers",
+            );
+        }
+        _ => {}
+    }
+    // A table is no column of another one.
+    if x == "x" {
+        if let Some(made) = of_rows_of_columns(items)? {
+            return Ok(Some(format!("{made} makes a table of rows").into()));
+        }
+    }
+    if makes_arrow_of_each(items, of_row)? {
+        return array(format!("pyarrow.array(list(map(dict, {x})))"), "an array of structs");
+    }
+    if makes_arrow_of_each(items, of_several)? {
+        return array(
+            format!("pyarrow.array([item.tolist() for item in {x}])"),
+            "an array of their values",
+        );
+    }
+    if !has_nan && are_all(items, is_word) {
+        return array(
+            format!("pyarrow.array(list(map(str, {x})))"),
+            "an array of texts, as the values are of several kinds",
+        );
+    }
+    Ok(None)
+}
+
+fn are_all(items: &[Bound<'_, PyAny>], is_one: impl Fn(&Bound<'_, PyAny>) -> bool) -> bool {
+    first_of(items).iter().all(is_one)
+}
+
+/// Whether pyarrow makes an array of what a function makes of each value.
+pub(super) fn makes_arrow_of_each<'py>(
+    items: &[Bound<'py, PyAny>],
+    make: impl Fn(&Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>>,
+) -> PyResult<bool> {
+    let items = first_of(items);
+    if are_large(items) {
+        return Ok(false);
+    }
+    let made: Vec<_> = items.iter().map_while(|item| make(item).ok().flatten()).collect();
+    Ok(made.len() == items.len() && makes_arrow(&made, false)?)
+}
+
+/// The dict of a row of sqlite3's. What a mapping of another class reads is not known.
+fn of_row<'py>(item: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let is_row = item.get_type().module()? == "sqlite3" && item.hasattr("keys")?;
+    is_row.then(|| item.py().get_type::<PyDict>().call1((item,))).transpose()
+}
+
+/// The values of an array, as lists of Python's.
+fn of_several<'py>(item: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(tolist) = item.getattr_opt("tolist")? else { return Ok(None) };
+    let made = tolist.call0()?;
+    // Of times that Python has none for, NumPy has counts.
+    let is_count = kind_of_times(item)?.is_some() && made.is_instance_of::<PyInt>();
+    Ok((!is_count).then_some(made))
+}
+
+/// Whether the text of a value is the value, and no address, nor the text of many.
+fn is_word(item: &Bound<'_, PyAny>) -> bool {
+    let is_other = || {
+        is_null(item)
+            || item.is_callable()
+            || item.hasattr("__len__").unwrap_or(true)
+            || is_of_a_class(item).unwrap_or(true)
+    };
+    is_text(item)
+        || (!is_other() && item.str().is_ok_and(|text| !text.to_string().contains(" at 0x")))
+}
+
+/// What makes a table of lists or tuples of one length, such as the rows of a database, of which each column is of one type,
+/// or (of samples and their labels) is tensors or numbers.
+fn of_rows_of_columns(items: &[Bound<'_, PyAny>]) -> PyResult<Option<&'static str>> {
     let mut columns = Vec::<Vec<_>>::new();
     for (at, item) in items.iter().enumerate() {
         let Some(row) = listed(item)? else { return Ok(None) };
@@ -271,105 +233,50 @@ fn of_rows_of_columns(
         }
         columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
     }
-    let all = columns.concat();
-    if has_tensors(&all) {
-        let is_tensor_or_number =
-            |value: &Bound<'_, PyAny>| Ok::<_, PyErr>(is_of_axes(value)? || is_number(value)?);
-        let are_known = all.iter().all(|value| is_tensor_or_number(value).unwrap_or(false));
-        return Ok(are_known.then_some(OF_SAMPLES));
+    if columns.iter().flatten().any(|value| is_of_axes(value).unwrap_or(false)) {
+        let mut are_stacked = true;
+        for column in &columns {
+            are_stacked = are_stacked && is_stacked(column)?;
+        }
+        return Ok(are_stacked.then_some(
+            "record_batch({str(at): numpy.stack(column) for at, column in enumerate(zip(*x, strict=True))})",
+        ));
     }
-    let are_objects = is_tensor && all.iter().any(|value| is_null(value) || is_of_decimals(value));
-    if !are_objects && ItemKinds::of(&all)? == ItemKinds::OneKind {
-        return Ok(None);
-    }
-    let is_of_pandas = columns.iter().any(|column| has_nulls_of_pandas(column));
-    for column in &columns {
-        if ItemKinds::of(column)? != ItemKinds::OneKind || !makes_arrow(column, is_of_pandas)? {
-            return Ok(None);
+    for (is_of_pandas, made) in [
+        (
+            false,
+            "pyarrow.table({str(at): column for at, column in enumerate(zip(*x, strict=True))})",
+        ),
+        (
+            true,
+            "pyarrow.table({str(at): pyarrow.array(column, from_pandas=True) for at, column in \
+             enumerate(zip(*x, strict=True))})",
+        ),
+    ] {
+        let mut makes_all = true;
+        for column in &columns {
+            makes_all = makes_all && makes_arrow(column, is_of_pandas)?;
+        }
+        if makes_all {
+            return Ok(Some(made));
         }
     }
-    Ok(Some(if is_of_pandas { OF_ROWS_OF_PANDAS } else { OF_ROWS }))
+    Ok(None)
 }
 
-/// How to make an array of the list or tuple that `x` is; `None` where pyarrow makes one of it.
-pub(super) fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<(String, String)>> {
-    let rows = in_rows(items);
-    let is_of_pandas = has_nulls_of_pandas(items) || has_nulls_of_pandas(&rows);
-    let of_pandas = if is_of_pandas { ", from_pandas=True" } else { "" };
-    let values = ItemKinds::of(items)?;
-    let is_whole = !is_of_pandas && !items.iter().chain(&rows).any(is_null);
-    if values == ItemKinds::OneKind && is_whole {
-        let way = match ItemKinds::of(&rows)? {
-            ItemKinds::Rounded | ItemKinds::Unsigned => {
-                Some(("float", "floats, which round what they do not hold"))
-            }
-            ItemKinds::Mixed => Some(("str", "texts, as the values are of several kinds")),
-            ItemKinds::OneKind | ItemKinds::Complex => None,
-        };
-        if let Some((number, told)) = way {
-            let made = format!("pyarrow.array([list(map({number}, row)) for row in {x}])");
-            return Ok(Some((made, format!("an array of lists of {told}"))));
+/// Whether NumPy makes one tensor of tensors of one shape, or of numbers, and changes none of them.
+pub(super) fn is_stacked(column: &[Bound<'_, PyAny>]) -> PyResult<bool> {
+    let mut first: Option<String> = None;
+    for item in column {
+        if !item.hasattr("__dlpack__")? {
+            return Ok(Numbers::of(column)? == Some(Numbers::Known));
+        }
+        let shape = item.getattr("shape")?.to_string();
+        let is_alike = *first.get_or_insert_with(|| shape.clone()) == shape;
+        let is_of_numbers = "biufc".contains(kind_of_elements(item)?);
+        if !is_alike || !is_of_numbers || is_masked(item) {
+            return Ok(false);
         }
     }
-    if values == ItemKinds::Mixed && has_tensors(items) {
-        return Ok(None);
-    }
-    if let Some(made) = values.way_to_make(items, x) {
-        return Ok(Some((made, values.told().to_owned())));
-    }
-    if makes_arrow(items, is_of_pandas)? {
-        let plain = format!("pyarrow.array({x}{of_pandas})");
-        return Ok(is_of_pandas.then(|| (plain, values.told().to_owned())));
-    }
-    let first = items.iter().find(|item| !is_null(item) && !is_nan(item));
-    let Some(first) = first else { return Ok(None) };
-    Ok(in_place_of(items, first, x)?.map(|(made, told)| (made, told.to_owned())))
-}
-
-/// What makes a table of rows of tensors and numbers, such as samples and their labels.
-const OF_SAMPLES: &str = "record_batch({str(at): numpy.stack(column) for at, column in enumerate(zip(*x, strict=True))})";
-
-/// Whether NumPy makes a tensor of the items: of all numbers, but of nulls none.
-fn are_of_tensors(items: &[Bound<'_, PyAny>]) -> PyResult<bool> {
-    let is_of_tensors = |first: &Bound<'_, PyAny>| {
-        let is_several = is_sequence(first) || first.hasattr("__array__")?;
-        let is_one = is_number(first)? || first.hasattr("__float__")?;
-        Ok::<_, PyErr>((is_several || is_one) && kind_of_times(first)?.is_none())
-    };
-    Ok(!items.iter().any(is_null)
-        && !has_nulls_of_pandas(items)
-        && items.first().is_none_or(|first| is_of_tensors(first).unwrap_or(false))
-        && ItemKinds::of(items)? != ItemKinds::Mixed
-        && ItemKinds::of(&in_rows(items))? != ItemKinds::Mixed)
-}
-
-/// How to make Arrow data of an object of Python's, or several, of which pyarrow makes none as they are.
-pub(super) fn of_objects(object: &Bound<'_, PyAny>, x: &str, is_tensor: bool) -> Found {
-    let way_out = match listed(object)? {
-        Some(items) => {
-            // A table is no column of another one.
-            let table = if x == "x" { of_rows_of_columns(&items, is_tensor)? } else { None };
-            if let Some(made) = table {
-                return Ok(Some(format!("{made} makes a table of rows").into()));
-            }
-            if is_tensor && are_of_tensors(&items)? { None } else { of_values(&items, x)? }
-        }
-        None if is_set(object) => {
-            // A subclass may iterate without an end.
-            let len = object.cast::<PySet>().map_or(usize::MAX, |set| set.len());
-            let len = object.cast::<PyFrozenSet>().map_or(len, |set| set.len());
-            let items = object.try_iter()?.take(len).collect::<PyResult<Vec<_>>>()?;
-            of_values(&items, &format!("list({x})"))?
-        }
-        None if !is_tensor && is_number(object)? => {
-            let items = std::slice::from_ref(object);
-            let made = match ItemKinds::of(items)? {
-                ItemKinds::Rounded => Some(format!("pyarrow.array([float({x})])")),
-                values => values.way_to_make(items, &format!("[{x}]")),
-            };
-            made.map(|made| (made, "an array of one value".to_owned()))
-        }
-        None => None,
-    };
-    Ok(way_out.map(|(made, told)| WayOut::array(made, &told)))
+    Ok(true)
 }

@@ -91,4 +91,8 @@ impl fmt::Display for WayOut {
     }
 }
 
+/// What is said of values of which no way makes Arrow data.
+pub(super) const OF_OBJECTS: &str =
+    "pyarrow makes no array of its values: make numbers or texts of them";
+
 pub(super) type Found = PyResult<Option<WayOut>>;
