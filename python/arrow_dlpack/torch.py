@@ -570,6 +570,7 @@ class EpochLoader(DataLoader[Any]):  # type: ignore[misc]  # Any to mypy
         batches: Iterator[Any] = super().__iter__()
         state = loader._progress.loaded
         loader._advance(epoch)
+        loader._progress.leave(epoch)  # also where no batch is asked for
         return _counted(loader, batches, state, epoch)
 
 
@@ -581,9 +582,11 @@ def _counted(loader: Loader[Any], batches: Iterator[Any], state: Any, epoch: int
     loader._elsewhere += 1
     try:
         yield from _tried(batches, lambda: loader._progress.take_back(state))
-    except GeneratorExit:
-        loader._progress.cut(epoch)
+    except Exception:
+        loader._progress.end(epoch)
         raise
+    else:
+        loader._progress.end(epoch)
     finally:
         loader._elsewhere -= 1
 

@@ -359,10 +359,16 @@ def test_a_loader_whose_workers_were_left_early_has_no_state(tmp_path):
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"x": range(160)}), path, row_group_size=20)
     loader = Loader(path, batch_size=8)
-    batches = iter(loader.torch(num_workers=1))
-    next(batches)
-    del batches
-    with pytest.raises(TypeError, match="an epoch that was left early"):
-        loader.state_dict()
-    loader.set_epoch(1)
-    assert loader.state_dict()["epoch"] == 1
+    workers = loader.torch(num_workers=1)
+    for is_begun in False, True:
+        batches = iter(workers)
+        if is_begun:
+            next(batches)
+        for _ in "an epoch in progress", "one that is left":
+            with pytest.raises(TypeError, match="workers make the"):
+                loader.state_dict()
+            batches = None
+        loader.set_epoch(1)
+        assert loader.state_dict()["epoch"] == 1
+    assert len(list(workers)) == 20
+    assert (loader.state_dict()["epoch"], loader.state_dict()["batch"]) == (2, 0)

@@ -99,10 +99,16 @@ class Progress:
         """Counts an epoch that copies of the loader make in other processes, or that failed."""
         self._next_epoch, self.loaded, self._position = epoch + 1, None, None
 
-    def cut(self, epoch: int) -> None:
-        """An epoch that copies of the loader make has been left early, if it is the last one."""
+    def leave(self, epoch: int) -> None:
+        """Leaves an epoch to copies of the loader, if it is the last one: they have its states."""
         if self._next_epoch == epoch + 1 and self._position is None:
             self._position = Position(epoch, is_elsewhere=True)
+
+    def end(self, epoch: int) -> None:
+        """Ends an epoch that was left to copies of the loader."""
+        at = self._position
+        if at is not None and at.is_elsewhere and at.epoch == epoch:
+            self._position = None
 
     def load(self, state: Any, options: Mapping[str, Any]) -> None:
         """Takes a state of a loader with these options, as `options_of` tells them."""
@@ -134,9 +140,9 @@ class Progress:
         at = self._position
         if at is not None and at.is_elsewhere:
             raise TypeError(
-                "workers made the batches of an epoch that was left early, and each had a state, "
-                "which torchdata's StatefulDataLoader asks for; after set_epoch(n), state_dict() "
-                "is where epoch n begins"
+                "workers make the batches of an epoch that has not ended, or was left early, and "
+                "each has a state, which torchdata's StatefulDataLoader asks for; after "
+                "set_epoch(n), state_dict() is where epoch n begins"
             )
         if at is None or (at.is_over and not of_part):
             at = Position(self._next_epoch)
