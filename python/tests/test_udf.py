@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from arrow_dlpack import Tensor, UnsupportedError, tensor_udf
+from arrow_dlpack import Loader, Tensor, UnsupportedError, tensor_udf, to_tensor
 from arrow_dlpack.udf import Input, Output
 
 import datafusion
@@ -684,6 +684,34 @@ def test_datafusion_takes_tensor_columns_of_parquet_files_by_a_cast(tmp_path):
         context.sql("SELECT total(x) FROM t").collect()
     found = context.sql("SELECT total(arrow_cast(x, 'FixedSizeList(2, Float32)')) AS y FROM t")
     assert found.to_pydict()["y"] == x.sum(axis=1).tolist()
+
+
+def test_lists_that_are_cast_before_datafusion_slices_them_keep_their_rows():
+    """Its own cast takes rows from the start of what it has sliced."""
+
+    @tensor_udf([Input("x", shape=[2])])
+    def first(x):
+        return x[:, 0].copy()
+
+    lists = pa.array([[float(at), 1.0] for at in range(20_000)])
+    table = pa.table({"id": range(20_000), "x": lists.cast(pa.list_(pa.float32(), 2))})
+    context = datafusion.SessionContext()
+    first.register(context)
+    context.from_arrow(table, "t")
+    for clause, start in ("", 0), ("ORDER BY id LIMIT 3 OFFSET 100", 100):
+        made = context.sql(f"SELECT id, first(x) AS r FROM t {clause}").to_pydict()
+        assert made["r"] == made["id"]
+        assert min(made["id"]) == start
+
+
+def test_a_join_of_datafusion_is_read_by_what_the_guide_names(tmp_path):
+    pq.write_table(pa.table({"id": range(20_000)}), tmp_path / "t.parquet")
+    context = datafusion.SessionContext()
+    context.register_parquet("t", str(tmp_path / "t.parquet"))
+    join = context.sql("SELECT a.id FROM t a JOIN t b ON a.id = b.id")
+    assert to_tensor(join.to_arrow_table()).shape == (20_000, 1)
+    batches = (batch.to_pyarrow() for batch in join.execute_stream())
+    assert sum(len(batch["id"]) for batch in Loader(batches)) == 20_000
 
 
 @pytest.mark.parametrize("kind", ["fixed_shape_tensor", "fixed_size_list"])
