@@ -1835,7 +1835,7 @@ def test_a_dictionary_of_texts_is_cast_to_them_as_its_library_does():
 
 
 def test_an_iterator_of_arrays_or_of_rows_says_what_makes_tables():
-    arrays, rows = [np.arange(2.0), np.arange(3.0)], [(1, 2), (3, 4)]
+    arrays, rows = [np.arange(2.0), np.arange(3.0)], [(TODAY, 2), (TODAY, 4)]
     words = refusal(list, Loader(iter(arrays)))
     way = '(arrow_dlpack.record_batch({"x": batch}) for batch in x)'
     assert words.endswith(f": {way} makes tables of tensors")
@@ -1844,7 +1844,7 @@ def test_an_iterator_of_arrays_or_of_rows_says_what_makes_tables():
     words = refusal(list, Loader(iter(rows)))
     way = "pyarrow.Table.from_pylist([dict(zip(names, row)) for row in x])"
     assert words.endswith(f": {way} makes one of rows")
-    (batch,) = Loader(eval(way, {"pyarrow": pa, "names": ["a", "b"], "x": rows}))
+    (batch,) = Loader(eval(way, {"pyarrow": pa, "names": ["a", "b"], "x": rows}), columns=["b"])
     assert batch["b"].tolist() == [2, 4]
 
 

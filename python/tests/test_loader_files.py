@@ -1742,6 +1742,23 @@ def test_a_file_that_changes_before_its_turn_is_told(form, of, change, tmp_path)
         list(epoch)
 
 
+@pytest.mark.parametrize("rows", [7, 8, 12])
+def test_a_stream_that_is_written_anew_by_a_shorter_one_is_told_so(rows, tmp_path):
+    path = tmp_path / "a.arrows"
+
+    def write(count):
+        table = pa.table({"x": range(count)})
+        with pa.ipc.new_stream(path, table.schema) as stream:
+            stream.write_table(table, max_chunksize=5)
+
+    write(20)
+    epoch = iter(Loader(path, batch_size=3))
+    next(epoch)
+    write(rows)
+    with pytest.raises(OSError, match="was replaced or written to while an epoch read it"):
+        list(epoch)
+
+
 @pytest.mark.parametrize("form", ["arrow", "csv"])
 def test_a_file_that_the_filter_leaves_out_by_its_folder_may_change(form, tmp_path):
     table = pa.table({"x": range(100), "day": [0] * 50 + [1] * 50})

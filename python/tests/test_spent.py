@@ -24,6 +24,7 @@ from arrow_dlpack import (
     Array,
     ByLength,
     Categories,
+    Encoder,
     Loader,
     Mix,
     Pad,
@@ -228,6 +229,19 @@ def test_a_list_of_readers_has_one_epoch():
     assert len(list(loader)) == 5
     with pytest.raises(TypeError, match="a reader is read once"):
         list(loader)
+
+
+@pytest.mark.parametrize("make", [reader, lambda: iter([TABLE]), lambda: Mix([(reader(), 1)])])
+def test_the_encoder_of_what_was_read_is_made_before(make):
+    encoder = Loader(make()).encoder()
+    loader = Loader(make())
+    assert loader.encoder() == encoder
+    list(loader)
+    with pytest.raises(
+        TypeError, match=r"call encoder\(\) before the first loop, or fit an Encoder"
+    ):
+        loader.encoder()
+    assert Encoder().fit(TABLE) == encoder
 
 
 def test_nobody_looks_ahead_into_readers_of_a_list():

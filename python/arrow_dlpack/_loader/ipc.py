@@ -104,12 +104,16 @@ class IpcFile:
         """look: fails where a local file has changed."""
         pa = import_module("pyarrow")
         with named(self.path):
-            for batch in reader:
-                look()
-                columns = batch.columns
-                keys = [self.keys[name] for name in schema.names[len(columns) :]]
-                columns += [pa.repeat(key, len(batch)) for key in keys]
-                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            try:
+                for batch in reader:
+                    look()
+                    columns = batch.columns
+                    keys = [self.keys[name] for name in schema.names[len(columns) :]]
+                    columns += [pa.repeat(key, len(batch)) for key in keys]
+                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            except Exception:
+                look()  # a file that was rewritten has other bytes
+                raise
             look()  # of a file that was cut there are no more batches
 
 

@@ -376,6 +376,11 @@ class Loader(Loop, Settled, Generic[Batch_co]):
         unless an epoch has done so. Filter, order and transform are no part of it.
         """
         options = self._with_words()
+        if self._was_read and not is_function(self._data) and self._of_data().once:
+            raise TypeError(
+                "its source is read once, and has been: call encoder() before the first loop, or "
+                "fit an Encoder to a table of these types"
+            )
         source = self._opened(Share())
         if source is None:
             raise ValueError("the source has no rows now, and so no types")

@@ -75,7 +75,8 @@ def reader_of(data: Any) -> Any:
     if isinstance(data, pa.RecordBatchReader):
         # As a stream it would make an ArrowInvalid of Ctrl-C.
         return Made(data.schema, recorded(_core._Reading(data), _as_told(data)))
-    if not is_pandas_frame(data):  # of which `_Recorded` does it
+    # Of frames of pandas `_Recorded` does it; pyarrow makes no batch of a list.
+    if not is_pandas_frame(data) and not isinstance(data, (list, tuple)):
         check_objects(data)
     try:
         if hasattr(data, "__arrow_c_stream__"):
