@@ -373,7 +373,8 @@ class Loader(Loop, Settled, Generic[Batch_co]):
         """What this loader makes of a column, for rows of a service: an `Encoder`.
 
         It has the types of the source's columns, and the words of `Categories`, which are read now
-        unless an epoch has done so. Filter, order and transform are no part of it.
+        unless an epoch has done so. Filter, order and transform are no part of it. Of a source that
+        is read once, ask for it before the first loop.
         """
         options = self._with_words()
         if self._was_read and not is_function(self._data) and self._of_data().once:

@@ -119,11 +119,9 @@ pub(super) fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<
         return Ok(Some(WayOut::values(x.to_owned(), "an array of values")));
     }
     let array = |made: String, what: &str| Ok(Some(WayOut::array(made, what)));
-    let has_nan = items.iter().any(is_nan);
     let rows = in_rows(items);
-    let is_of_pandas =
-        has_nan || items.iter().chain(&rows).any(|one| is_null_of_pandas(one) || is_nan(one));
-    if is_of_pandas && makes_arrow(items, true)? {
+    let is_of_pandas = |one: &Bound<'_, PyAny>| is_null_of_pandas(one) || is_nan(one);
+    if items.iter().chain(&rows).any(is_of_pandas) && makes_arrow(items, true)? {
         return array(
             format!("pyarrow.array({x}, from_pandas=True)"),
             "an array of values, with nulls",
@@ -166,7 +164,7 @@ pub(super) fn of_values(items: &[Bound<'_, PyAny>], x: &str) -> PyResult<Option<
             "an array of their values",
         );
     }
-    if !has_nan && are_all(items, is_word) {
+    if are_all(items, is_word) {
         return array(
             format!("pyarrow.array(list(map(str, {x})))"),
             "an array of texts, as the values are of several kinds",
@@ -211,6 +209,7 @@ fn of_several<'py>(item: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
 fn is_word(item: &Bound<'_, PyAny>) -> bool {
     let is_other = || {
         is_null(item)
+            || is_nan(item)
             || item.is_callable()
             || item.hasattr("__len__").unwrap_or(true)
             || is_of_a_class(item).unwrap_or(true)
