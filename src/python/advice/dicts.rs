@@ -1,7 +1,7 @@
 //! What makes tables of dicts, of columns or of rows.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyRange, PyString};
+use pyo3::types::{PyDict, PyRange, PySet, PyString};
 
 use super::arrays::of_dtype;
 use super::kinds::{is_a_table, is_null, is_of_axes, is_path, is_text, listed};
@@ -161,6 +161,9 @@ fn has_names(dict: &Bound<'_, PyDict>) -> bool {
 /// first row alone.
 pub(in crate::python) fn of_dicts(rows: &[Bound<'_, PyAny>]) -> PyResult<String> {
     let dicts: Vec<_> = rows.iter().filter_map(|row| row.cast::<PyDict>().ok()).collect();
+    if dicts.len() < rows.iter().filter(|row| !is_null(row)).count() {
+        return Ok(OF_OBJECTS.to_owned());
+    }
     if !dicts.iter().any(|row| has_tensors(row)) {
         return Ok(match makes_arrow(rows, false)? {
             true => "pyarrow.table(pyarrow.array(x)) makes a table of it".to_owned(),
@@ -171,14 +174,16 @@ pub(in crate::python) fn of_dicts(rows: &[Bound<'_, PyAny>]) -> PyResult<String>
     let lists = "pyarrow.table(pyarrow.array([{name: value.tolist() if hasattr(value, \"tolist\") else value for name, \
                  value in row.items()} for row in x]))";
     let (mut are_samples, mut are_listed) = (true, true);
-    for name in dicts[0].keys() {
+    let names = PySet::empty(rows[0].py())?;
+    dicts.iter().try_for_each(|row| row.keys().iter().try_for_each(|name| names.add(name)))?;
+    for name in names.iter() {
         let column: Vec<_> = dicts.iter().filter_map(|row| row.get_item(&name).ok()?).collect();
         are_samples = are_samples && column.len() == rows.len() && is_stacked(&column)?;
         are_listed = are_listed && makes_arrow_of_each(&column, as_list)?;
     }
     let has_columns = dicts.iter().all(|row| has_columns(row).unwrap_or(false));
     let batches = if has_columns { ", of batches list(map(record_batch, x)) tables" } else { "" };
-    Ok(match are_samples && dicts.iter().all(|row| row.len() == dicts[0].len()) {
+    Ok(match are_samples {
         true => format!(
             "of samples record_batch({{name: numpy.stack([row[name] for row in x]) for name in x[0]}}) makes a table{batches}"
         ),
