@@ -1,6 +1,7 @@
 """What a function of `udf` gets of Arrow columns, and the column that it returns, by pyarrow."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -8,7 +9,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from . import _core
 from ._arrow_types import has_matrices, is_list, items_of
-from ._core import Array, Tensor, to_tensor
+from ._core import Array, Tensor, from_dlpack, to_tensor
 from ._frames import check_objects, listed
 from ._frameworks import copying, mapped, narrow_of, taker
 
@@ -136,9 +137,9 @@ def arrays(udf: "TensorUdf", columns: Sequence[Any]) -> list[Any]:
         except (NotImplementedError, TypeError, ValueError) as error:
             kind = ValueError if isinstance(error, ValueError) else TypeError
             told = str(error)
-            if isinstance(error, NotImplementedError):
-                # pyarrow's, for arrays of NumPy's.
-                told = f"{told}: {way}" if (way := _core._way_to_table(column)) else told
+            if isinstance(error, NotImplementedError) or hasattr(column, "__dlpack__"):
+                way = _way_of_tensor(column) or _core._way_to_table(column)
+                told = f"{told}: {way}" if way else told
             raise kind(f'{udf.name}: "{name}" must be a column: {told}') from error
     lengths = [len(array) for array in found]
     if len(set(lengths)) > 1:
@@ -146,6 +147,14 @@ def arrays(udf: "TensorUdf", columns: Sequence[Any]) -> list[Any]:
         told = ", ".join(f'"{name}" has {length}' for name, length in named)
         raise ValueError(f"{udf.name}: its arguments differ in their rows: {told}")
     return found
+
+
+def _way_of_tensor(column: Any) -> str | None:
+    """What makes a column of a tensor, if anything does."""
+    with suppress(Exception):
+        from_dlpack(column)
+        return "arrow_dlpack.from_dlpack(x) makes one of a tensor"
+    return None
 
 
 def one_array(column: Any) -> Any:

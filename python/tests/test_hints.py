@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import tracemalloc
+import uuid
 import warnings
 from array import array as array_of
 from collections import UserDict
@@ -1096,6 +1097,19 @@ OBJECTS_OF_PYTHON = {
         'pyarrow.table(pyarrow.array([{name: value.tolist() if hasattr(value, "tolist") else value '
         "for name, value in row.items()} for row in x]))",
     ),
+    "dates and NaT": ([TODAY.date(), pd.NaT], "pyarrow.array(x, from_pandas=True)"),
+    "a column of dates and NaT": (
+        {"d": [TODAY.date(), pd.NaT], "v": [1, 2]},
+        "pyarrow.table({**x, 'd': pyarrow.array(x['d'], from_pandas=True)})",
+    ),
+    "words of documents": ([np.array(["a", "b"]), np.array(["c"])], "pyarrow.array(x)"),
+    "columns of words": (
+        {"w": [np.array(["a"]), np.array(["b"])], "v": [1, 2]},
+        "pyarrow.table(x)",
+    ),
+    "nulls of pyarrow": ([pa.scalar(1), pa.scalar(None)], None),
+    "UUIDs of samples": ([{"f": np.ones(2), "id": uuid.UUID(int=1)}], None),
+    "nanoseconds of samples": ([{"f": np.ones(2), "t": np.datetime64(1, "ns"), "s": "a"}], None),
     "a value of pyarrow's structs": (pa.scalar({"a": 1}), "pyarrow.array([x])"),
     "our tensors": ({"a": asdlpack(np.ones(2))}, "record_batch(x)"),
     "samples and labels": (
@@ -1646,7 +1660,7 @@ def test_what_is_no_column_of_a_dict_is_named(x, way):
 
 
 def test_floats_that_round_are_told_in_tensors_too():
-    for x in [2**53 + 1, 0.5], [2**63 + 1, -1]:
+    for x in [2**53 + 1, 0.5], [2**63 + 1, -1], [np.int64(2**53 + 1), 0.5]:
         words = refusal(from_dlpack, x)
         assert 'numpy.asarray(x, "float64") makes a tensor of it, which rounds' in words
     assert "numpy.asarray(x) makes a tensor of it" in refusal(from_dlpack, [2**53, 0.5])
@@ -1836,6 +1850,14 @@ def test_a_dictionary_of_texts_is_cast_to_them_as_its_library_does():
 
 def test_an_iterator_of_arrays_or_of_rows_says_what_makes_tables():
     arrays, rows = [np.arange(2.0), np.arange(3.0)], [(TODAY, 2), (TODAY, 4)]
+    frame = pd.DataFrame({"a": [TODAY], "b": [2]}, index=[7])
+    words = refusal(list, Loader(frame.itertuples()))
+    way = "pyarrow.Table.from_pylist([row._asdict() for row in x])"
+    assert words.endswith(f": {way} makes one of rows")
+    made = eval(way, {"pyarrow": pa, "x": frame.itertuples()})
+    assert made.to_pylist() == [{"Index": 7, "a": TODAY, "b": 2}]
+    for x in frame.iterrows(), frame.items():
+        assert refusal(list, Loader(x)).endswith(": pass the frame that it goes through")
     words = refusal(list, Loader(iter(arrays)))
     way = '(arrow_dlpack.record_batch({"x": batch}) for batch in x)'
     assert words.endswith(f": {way} makes tables of tensors")

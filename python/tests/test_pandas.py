@@ -636,11 +636,16 @@ class Endless(tuple):
         return itertools.count()
 
 
+class EndlessSet(set):
+    def __iter__(self):
+        return itertools.count()
+
+
 def test_a_tuple_of_a_class_has_the_items_that_it_has():
     frame = pd.DataFrame({"a": pd.Series([Claimed((1,))], dtype=object)})
     with pytest.raises(TypeError, match=r"len\(\) of a Claimed is not the number of its items"):
         to_tensor_dict(frame)
-    for x in [Claimed((1,))], [Endless((1,))]:
+    for x in [Claimed((1,))], [Endless((1,))], [EndlessSet({1})]:
         with pytest.raises(TypeError, match="make numbers or texts of them"):
             to_tensor(x)
 

@@ -16,7 +16,7 @@ use super::data::{self, Data};
 use super::dlpack::consume::{Wanted, still_to_copy, take, take_by, take_mask};
 use super::dlpack::request::{CopyArg, DeviceArg};
 use super::dlpack::{exchange, method};
-use super::errors::Asked;
+use super::errors::{Asked, noted};
 use super::field::{PyField, type_with_extension};
 use super::numpy::convert;
 use super::preview::preview;
@@ -298,7 +298,15 @@ impl PyArray {
         let copy = copy.map(|copy| copy.0);
         let options = ExportOptions::default().with_copy(copy.filter(|copy| !copy));
         let tensor = exported(py, Source::Array(&self.array, Some(&self.field)), &options);
-        let tensor = tensor.map_err(|error| convert::numpy_error(py, error.into(), copy))?.values;
+        let refused = |error| {
+            let error = convert::numpy_error(py, PyErr::from(error), copy);
+            noted(
+                py,
+                error,
+                "pandas.Series.from_arrow(x), and DataFrame.from_arrow(x) of structs, have it in pandas",
+            )
+        };
+        let tensor = tensor.map_err(refused)?.values;
         let is_own = tensor.flags().contains(DLPackFlags::IS_COPIED);
         convert::array(&Bound::new(py, PyTensor::from(tensor))?, is_own, dtype, copy)
     }

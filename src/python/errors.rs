@@ -11,9 +11,9 @@ use pyo3::exceptions::{
     PyAttributeError, PyBufferError, PyKeyError, PyMemoryError, PyRuntimeError, PyTypeError,
     PyValueError,
 };
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyTuple, PyType};
+use pyo3::{intern, prelude::*};
 
 use crate::ErrorKind;
 use crate::arrow_types::{is_ragged, is_variable_list, item_of};
@@ -881,4 +881,10 @@ fn of_class(class: PyResult<Bound<'_, PyType>>, message: String) -> PyErr {
         Ok(class) => PyErr::from_type(class, message),
         Err(error) => error,
     }
+}
+
+/// The error with a note, as `add_note` adds one: the error itself matters more than that.
+pub(super) fn noted(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
+    let _added = error.value(py).call_method1(intern!(py, "add_note"), (note,));
+    error
 }

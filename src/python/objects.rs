@@ -49,6 +49,21 @@ fn check_len(items: &Bound<'_, PyAny>, len: usize) -> PyResult<()> {
     Err(PyTypeError::new_err(format!("len() of a {kind} is not the number of its items")))
 }
 
+/// Refuses a set of a class that iterates in its own way, which may not end, and pyarrow follows it.
+fn check_iter(items: &Bound<'_, PyAny>) -> PyResult<()> {
+    let (py, class) = (items.py(), items.get_type());
+    for known in [py.get_type::<PySet>(), py.get_type::<PyFrozenSet>()] {
+        let iter = intern!(py, "__iter__");
+        if class.is_subclass(&known)? && !class.getattr(iter)?.is(&known.getattr(iter)?) {
+            let kind = type_name(items);
+            return Err(PyTypeError::new_err(format!(
+                "{kind} is a set that iterates in its own way: make a list of it"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// What has items, at one level of nested values.
 #[derive(Default)]
 struct Level<'py> {
@@ -89,7 +104,10 @@ impl<'py> Level<'py> {
                 check_len(items, tuple.len())?;
                 tuple.iter().try_for_each(|item| self.add(column, &item))
             }
-            _ => items.try_iter()?.try_for_each(|item| self.add(column, &item?)),
+            _ => {
+                check_iter(items)?;
+                items.try_iter()?.try_for_each(|item| self.add(column, &item?))
+            }
         }
     }
 
@@ -243,6 +261,8 @@ enum Class {
     Duration,
     /// An integer of NumPy's of 64 bits without a sign.
     Unsigned,
+    /// The time of pandas's that stands for one that is missing.
+    Nat,
 }
 
 impl Class {
@@ -274,9 +294,10 @@ impl Class {
                 ("pandas", "Timedelta") => Self::Timedelta,
                 ("builtins", "str") => Self::Value(Kind::Text),
                 ("builtins", "bytes" | "bytearray" | "memoryview") => Self::Value(Kind::Bytes),
-                ("pandas", "NaTType" | "NAType")
-                | ("pyarrow", _)
-                | ("builtins", "list" | "tuple" | "dict") => Self::Other,
+                ("pandas", "NaTType") => Self::Nat,
+                ("pandas", "NAType") | ("pyarrow", _) | ("builtins", "list" | "tuple" | "dict") => {
+                    Self::Other
+                }
                 ("builtins", "object") if has("__int__") || has("__index__") => {
                     Self::Value(Kind::Convertible)
                 }
@@ -305,6 +326,8 @@ impl Class {
             }
             Self::Value(Kind::Decimal) if one.call_method0("is_nan")?.is_truthy()? => None,
             Self::Value(kind) => Some(kind),
+            // Beside dates pyarrow makes the first day of the year 1 of it.
+            Self::Nat => (!nan_is_null).then_some(Kind::Datetime),
             Self::Time if has_zone()? => {
                 return lost("a zone", "x.replace(tzinfo=None) has none");
             }

@@ -10,7 +10,7 @@ use pyo3::{intern, prelude::*};
 
 use super::describe::type_name;
 use super::dlpack::consume::Wanted;
-use super::errors::{Asked, unsupported};
+use super::errors::{Asked, noted, unsupported};
 use super::lent_tensor::LentTensor;
 use super::numpy::buffer_import::buffer;
 use super::runtime::unlocked;
@@ -58,13 +58,7 @@ impl<'py> Out<'py> {
         let prepared =
             unlocked(py, source.nbytes(), || prepare_into(source, options, out)).map_err(refuse)?;
         if let Err(error) = unlocked(py, nbytes, || prepared.run()) {
-            let error = refuse(error);
-            // The error itself matters more than its note.
-            let _added = error.value(py).call_method1(
-                intern!(py, "add_note"),
-                ("some of out may have been written before",),
-            );
-            return Err(error);
+            return Err(noted(py, refuse(error), "some of out may have been written before"));
         }
         Ok(self.object)
     }

@@ -5,7 +5,9 @@ use pyo3::types::{PyDict, PyRange, PySet, PyString};
 
 use super::arrays::of_dtype;
 use super::kinds::{is_a_table, is_null, is_of_axes, is_path, is_text, listed};
-use super::values::{is_stacked, makes_arrow, makes_arrow_of_each, of_values};
+use super::values::{
+    are_large, is_stacked, is_tensor, makes_arrow, makes_arrow_of_each, of_several, of_values,
+};
 use super::way_out::{Found, Made, OF_OBJECTS};
 use crate::python::describe::type_name;
 use crate::python::protocols::is_arrow;
@@ -28,7 +30,8 @@ pub(super) fn of_columns(object: &Bound<'_, PyAny>) -> Found {
     // What has to be made of columns, what pyarrow makes an array of as it is, and what is no column.
     let (mut made, mut plain, mut others) = (Vec::new(), Vec::new(), Vec::new());
     let mut has_columns = false;
-    for (name, value) in dict.iter() {
+    // Not its iterator, which fails where Python code changes the dict meanwhile.
+    for (name, value) in dict.keys().iter().zip(dict.values()) {
         let (key, place) = (key(&name)?, format!("x[{}]", name.repr()?));
         let is_flat = value.getattr_opt("ndim")?.is_none_or(|ndim| ndim.eq(1).unwrap_or(true));
         // Texts, times and objects of NumPy.
@@ -137,7 +140,9 @@ fn is_a_column(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if let Some(items) = listed(value)? {
         let mut known = items.iter().filter(|item| !item.is_none()).peekable();
         let is_some = known.peek().is_some();
-        return Ok(is_some && known.all(|item| is_of_axes(item).unwrap_or(false)));
+        return Ok(
+            is_some && known.all(|item| is_of_axes(item).unwrap_or(false) && is_tensor(item))
+        );
     }
     Ok(value.hasattr("__dlpack__")? || (is_arrow(value)? && !is_a_table(value)?))
 }
@@ -173,13 +178,12 @@ pub(in crate::python) fn of_dicts(rows: &[Bound<'_, PyAny>]) -> PyResult<String>
     }
     let lists = "pyarrow.table(pyarrow.array([{name: value.tolist() if hasattr(value, \"tolist\") else value for name, \
                  value in row.items()} for row in x]))";
-    let (mut are_samples, mut are_listed) = (true, true);
+    let mut are_samples = true;
     let names = PySet::empty(rows[0].py())?;
     dicts.iter().try_for_each(|row| row.keys().iter().try_for_each(|name| names.add(name)))?;
     for name in names.iter() {
         let column: Vec<_> = dicts.iter().filter_map(|row| row.get_item(&name).ok()?).collect();
         are_samples = are_samples && column.len() == rows.len() && is_stacked(&column)?;
-        are_listed = are_listed && makes_arrow_of_each(&column, as_list)?;
     }
     let has_columns = dicts.iter().all(|row| has_columns(row).unwrap_or(false));
     let batches = if has_columns { ", of batches list(map(record_batch, x)) tables" } else { "" };
@@ -187,13 +191,24 @@ pub(in crate::python) fn of_dicts(rows: &[Bound<'_, PyAny>]) -> PyResult<String>
         true => format!(
             "of samples record_batch({{name: numpy.stack([row[name] for row in x]) for name in x[0]}}) makes a table{batches}"
         ),
-        false if are_listed => format!("of samples {lists} makes a table{batches}"),
+        false if makes_arrow_of_each(rows, of_lists)? => {
+            format!("of samples {lists} makes a table{batches}")
+        }
         false => OF_OBJECTS.to_owned(),
     })
 }
 
-/// The values of an array, as lists of Python's, and others as they are.
-fn as_list<'py>(item: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let tolist = item.getattr_opt("tolist")?;
-    tolist.map_or_else(|| Ok(item.clone()), |tolist| tolist.call0()).map(Some)
+/// A dict with the values of its arrays as lists of Python's, if they are not large.
+fn of_lists<'py>(row: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Ok(row) = row.cast::<PyDict>() else { return Ok(None) };
+    let (values, made) = (row.values().iter().collect::<Vec<_>>(), PyDict::new(row.py()));
+    if are_large(&values) {
+        return Ok(None);
+    }
+    for (name, value) in row.keys().iter().zip(values) {
+        let own = if value.hasattr("tolist")? { of_several(&value)? } else { Some(value) };
+        let Some(own) = own else { return Ok(None) };
+        made.set_item(name, own)?;
+    }
+    Ok(Some(made.into_any()))
 }

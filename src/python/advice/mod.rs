@@ -24,7 +24,7 @@ use kinds::{
     kind_of_elements,
 };
 use libraries::of_library;
-use values::{Numbers, in_rows, makes_arrow, of_values};
+use values::{Numbers, in_rows, is_tensor, makes_arrow, of_values};
 use way_out::{Found, Made, OF_OBJECTS};
 
 pub(super) use arrays::{is_of_ml_dtypes, of_dtype, of_elements, of_layout, of_masked, of_times};
@@ -243,7 +243,10 @@ fn tensor_of_numbers(items: &[Bound<'_, PyAny>], x: &str) -> Found {
 fn tensor_of_rows(rows: &[Bound<'_, PyAny>]) -> Found {
     let values = in_rows(rows);
     let is_deeper = values.first().is_some_and(is_sequence);
-    let numbers = if is_deeper { Some(Numbers::Known) } else { Numbers::of(&values)? };
+    let numbers = match is_deeper {
+        true => makes_arrow(rows, false)?.then_some(Numbers::Known),
+        false => Numbers::of(&values)?,
+    };
     Ok(numbers.map(|numbers| match numbers {
         Numbers::Known => {
             "numpy.stack(x) is a tensor of rows of one length, and pyarrow.array(x) makes lists of rows of any length"
@@ -357,7 +360,7 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> Found {
         ));
     }
     if let Ok(dict) = object.cast::<PyDict>() {
-        for (name, value) in dict.iter() {
+        for (name, value) in dict.keys().iter().zip(dict.values()) {
             let is_table = is_arrow(&value)? && is_a_table(&value)?;
             if is_table || of_library(&value)?.is_some() {
                 return Ok(Some(
@@ -429,9 +432,8 @@ const OF_MASKED: &str = "numpy.ma.stack(x) has rows of one length with their mas
 
 /// Whether all are tensors, of which some may be missing.
 fn are_tensors(items: &[Bound<'_, PyAny>]) -> bool {
-    let is_tensor = |item: &&Bound<'_, PyAny>| item.hasattr("__dlpack__").unwrap_or(false);
     let mut known = items.iter().filter(|item| !is_null(item)).peekable();
-    known.peek().is_some() && known.all(|item| is_tensor(&item))
+    known.peek().is_some() && known.all(is_tensor)
 }
 
 /// How to convert a list, tuple or set, judged by its first item that is no null.

@@ -39,11 +39,16 @@ impl Numbers {
                 let number = item.extract().unwrap_or(i128::MAX);
                 (low, high) = (low.min(number), high.max(number));
                 integers = true;
-            } else if is_text(item) || item.hasattr("__len__")? || kind_of_times(item)?.is_some() {
-                return Ok(None);
+            } else if is_text(item)
+                || ["__len__", "as_py"].iter().any(|name| item.hasattr(*name).unwrap_or(true))
+                || kind_of_times(item)?.is_some()
+            {
+                return Ok(None); // NumPy makes objects of pyarrow's numbers
             } else if item.is_instance_of::<PyComplex>() {
                 is_complex = true;
             } else if item.hasattr("__index__")? {
+                let number = item.call_method0("__index__")?.extract().unwrap_or(i128::MAX);
+                (low, high) = (low.min(number), high.max(number));
                 integers = true;
             } else if is_number(item)? {
                 floats = true;
@@ -97,7 +102,7 @@ pub(super) fn makes_arrow(values: &[Bound<'_, PyAny>], is_of_pandas: bool) -> Py
 }
 
 /// Whether arrays of these values are more than a hint may copy.
-fn are_large(values: &[Bound<'_, PyAny>]) -> bool {
+pub(super) fn are_large(values: &[Bound<'_, PyAny>]) -> bool {
     const MOST: usize = 1 << 20;
     let bytes = |value: &Bound<'_, PyAny>| {
         let nbytes = intern!(value.py(), "nbytes");
@@ -197,7 +202,7 @@ fn of_row<'py>(item: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> 
 }
 
 /// The values of an array, as lists of Python's.
-fn of_several<'py>(item: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub(super) fn of_several<'py>(item: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(tolist) = item.getattr_opt("tolist")? else { return Ok(None) };
     let made = tolist.call0()?;
     // Of times that Python has none for, NumPy has counts.
@@ -211,7 +216,7 @@ fn is_word(item: &Bound<'_, PyAny>) -> bool {
         is_null(item)
             || is_nan(item)
             || item.is_callable()
-            || item.hasattr("__len__").unwrap_or(true)
+            || ["__len__", "as_py"].iter().any(|name| item.hasattr(*name).unwrap_or(true))
             || is_of_a_class(item).unwrap_or(true)
     };
     is_text(item)
@@ -263,6 +268,13 @@ fn of_rows_of_columns(items: &[Bound<'_, PyAny>]) -> PyResult<Option<&'static st
     Ok(None)
 }
 
+/// Whether it is a tensor, and no array of NumPy's of texts, times or objects.
+pub(super) fn is_tensor(item: &Bound<'_, PyAny>) -> bool {
+    let is_of_numbers = || kind_of_elements(item).is_ok_and(|kind| "biufc".contains(kind));
+    item.hasattr("__dlpack__").unwrap_or(false)
+        && (!item.hasattr("dtype").unwrap_or(false) || is_of_numbers())
+}
+
 /// Whether NumPy makes one tensor of tensors of one shape, or of numbers, and changes none of them.
 pub(super) fn is_stacked(column: &[Bound<'_, PyAny>]) -> PyResult<bool> {
     let mut first: Option<String> = None;
@@ -272,8 +284,7 @@ pub(super) fn is_stacked(column: &[Bound<'_, PyAny>]) -> PyResult<bool> {
         }
         let shape = item.getattr("shape")?.to_string();
         let is_alike = *first.get_or_insert_with(|| shape.clone()) == shape;
-        let is_of_numbers = "biufc".contains(kind_of_elements(item)?);
-        if !is_alike || !is_of_numbers || is_masked(item) {
+        if !is_alike || !is_tensor(item) || is_masked(item) {
             return Ok(false);
         }
     }
