@@ -305,6 +305,7 @@ def _conversion_of_cells(cells: Any, is_masked: bool) -> str:
     kind = f"{times[0].kind}8[us]"
     if (
         len(times) < len(cells)
+        or any(numpy.isnat(cell).any() for cell in cells)  # beside which pandas makes nanoseconds
         or units & {"ns", "ps", "fs", "as"}
         or any(_wraps(cell, kind) for cell in cells)
     ):

@@ -485,6 +485,13 @@ def test_integer_words_are_those_of_equal_floats(dtype):
             Loader(table, columns={"x": Categories([1, word])})
 
 
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+def test_floats_of_numpy_are_words_of_floats_of_any_width(kind):
+    column = pa.array([0.5, 1.0], kind)
+    for word in np.float16(0.5), np.float32(0.5), np.float64(0.5), np.longdouble(0.5):
+        assert codes_of(column, [1, word]) == [1, 0]
+
+
 def test_numbers_of_an_opaque_type_are_no_words():
     column = pa.opaque(pa.uint16(), "bfloat16", "dlpack").wrap_array(pa.array([16256], pa.uint16()))
     for words in None, [0.0, 1.0]:

@@ -426,6 +426,8 @@ def _of_kind(word: Any, kind: Any) -> Any:
         return Decimal(float(word))
     if isinstance(word, Integral) and types.is_decimal(kind):
         return int(word)  # pyarrow makes no decimals of NumPy's
+    if isinstance(word, class_of("numpy", "floating")) and float(word) == word:
+        word = float(word)  # pyarrow takes NumPy's of some widths alone
     if isinstance(word, (Decimal, Integral)) and types.is_floating(kind):
         if isinstance(word, Integral):
             word = int(word)  # NumPy compares its own with floats as floats

@@ -395,9 +395,11 @@ def way_of_files(form: str, has_keys: bool) -> str:
     told = "" if form == "parquet" else f', format="{form}"'
     told += ', partitioning="hive"' if has_keys else ""
     before = ", and keys of folders before columns of their names" if has_keys else ""
+    # Its reader takes texts of the schema's types alone.
+    casts = ", and pyarrow.csv.read_csv(path).cast(schema) one as another" * (form == "csv")
     return (
         f"pyarrow.dataset.dataset(paths, schema=pyarrow.schema(...){told}) reads all as that schema"
-        f"{before}"
+        f"{before}{casts}"
     )
 
 

@@ -168,6 +168,14 @@ def _way_out(batch: Any) -> str:
             '(arrow_dlpack.record_batch({"x": batch}) for batch in x) makes tables of tensors',
         ),
         (
+            hasattr(batch, "_asdict"),
+            "pyarrow.Table.from_pylist([row._asdict() for row in x]) makes one of rows",
+        ),
+        (
+            isinstance(batch, tuple) and any(hasattr(one, "to_frame") for one in items),
+            "pass the frame that it goes through",
+        ),
+        (
             isinstance(batch, tuple),
             "pyarrow.Table.from_pylist([dict(zip(names, row)) for row in x]) makes one of rows",
         ),

@@ -469,23 +469,27 @@ def retyped(name: str, one: Any, other: Any, way: str) -> str | None:
     if (told := anew(name, one, other)) is not None:
         return told
     if _is_cast(one, other) or _is_cast(other, one):
-        return f"{way}, {_OF_UTC}" if _is_one_zoned(one, other) else way
+        return f"{way}, {_of_utc(one, other)}" if _is_one_zoned(one, other) else way
     kind = _without_sizes(one, other) or of_numbers(one, other)
     is_of_both = kind is not None and _is_cast(one, kind) and _is_cast(other, kind)
     return f"{way}, here both as {kind}" if is_of_both else None
 
 
-#: What is said beside a cast of times to others.
-_OF_UTC = (
-    "where a cast takes times without a zone for those of UTC, and "
-    "pyarrow.compute.assume_timezone(x, zone) for those of a zone"
-)
+def _of_utc(one: Any, other: Any) -> str:
+    """What is said beside a cast of times or dates to times of a zone."""
+    is_date = any(map(import_module("pyarrow").types.is_date, (one, other)))
+    x, told = ('x.cast("timestamp[s]")', "dates") if is_date else ("x", "times without a zone")
+    return (
+        f"where a cast takes {told} for those of UTC, and "
+        f"pyarrow.compute.assume_timezone({x}, zone) for those of a zone"
+    )
 
 
 def _is_one_zoned(one: Any, other: Any) -> bool:
-    """Whether both are times, of which one type has a zone."""
-    is_times = import_module("pyarrow").types.is_timestamp
-    return is_times(one) and is_times(other) and (one.tz is None) != (other.tz is None)
+    """Whether both are times or dates, of which one type has a zone."""
+    types = import_module("pyarrow").types
+    are_times = all(types.is_timestamp(kind) or types.is_date(kind) for kind in (one, other))
+    return are_times and (getattr(one, "tz", None) is None) != (getattr(other, "tz", None) is None)
 
 
 def _without_sizes(one: Any, other: Any) -> Any:
