@@ -24,6 +24,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pydantic
 import pytest
@@ -46,9 +47,11 @@ from arrow_dlpack import (
     iter_batches,
     ragged,
     record_batch,
+    tensor_udf,
     to_tensor,
     to_tensor_dict,
 )
+from arrow_dlpack.udf import Input, Output
 from PIL import Image
 
 import datafusion
@@ -2006,6 +2009,50 @@ def test_a_filter_of_times_with_and_without_a_zone_names_both_ways():
         assert "tzinfo=datetime.UTC) has a zone, and x.replace(tzinfo=None)" in told
         (batch,) = Loader(table, columns=["x"], filter=pc.field("t") > right)
         assert batch["x"].tolist() == [2]
+
+
+def test_a_date_beside_times_of_a_zone_is_that_of_the_zone():
+    zone, day = "America/New_York", datetime.date(2024, 1, 2)
+    parts = [pa.table({"t": [day]}), pa.table({"t": pa.array([0], pa.timestamp("s", zone))})]
+    words = refusal(lambda: list(Loader(parts, physical=True)))
+    (way,) = re.findall(r"(pyarrow\.compute\.assume_timezone\(.*?, zone\)) for", words)
+    assert "a cast takes dates for those of UTC" in words
+    names = {"x": parts[0]["t"], "zone": zone}
+    made = eval(way.replace("pyarrow.compute", "compute"), names | {"compute": pc})
+    parts[0] = pa.table({"t": made})
+    batches = [batch["t"].tolist() for batch in Loader(parts, physical=True)]
+    assert batches == [[1704171600], [0]]
+
+
+def test_csv_files_of_times_of_one_of_which_has_a_zone_are_read_and_cast(tmp_path):
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    paths[0].write_text("t\n2024-10-27T02:30:00+02:00\n")
+    paths[1].write_text("t\n2024-10-27T00:30:00\n")
+    words = refusal(lambda: list(Loader(paths, physical=True)))
+    assert "pyarrow.csv.read_csv(path).cast(schema) one as another" in words
+    first, other = map(pa.csv.read_csv, paths)
+    parts = [first, other.cast(first.schema)]
+    assert len({batch["t"].item() for batch in Loader(parts, physical=True)}) == 1
+
+
+def test_pandas_is_told_what_takes_arrow_data():
+    texts = Array(pa.array(["a"]))
+    with pytest.raises(BufferError) as refused:
+        pd.Series(texts)
+    assert "pandas.Series.from_arrow(x)" in refused.value.__notes__[0]
+    assert pd.Series.from_arrow(texts).tolist() == ["a"]
+    both = record_batch({"id": pa.array(["a"]), "s": np.ones(1)})
+    with pytest.raises(BufferError) as refused:
+        pd.DataFrame(both)
+    assert "DataFrame.from_arrow(x) of structs" in refused.value.__notes__[0]
+    assert pd.DataFrame.from_arrow(both).columns.tolist() == ["id", "s"]
+
+
+def test_a_tensor_is_made_a_column_for_a_function():
+    double = tensor_udf([Input("x", shape=[2])], Output(shape=[2]))(lambda x: x * 2)
+    for x in np.ones((3, 2), "float32"), torch.ones(3, 2):
+        assert "arrow_dlpack.from_dlpack(x) makes one of a tensor" in refusal(double, x)
+        assert len(double(from_dlpack(x))) == 3
 
 
 def test_what_is_no_encoder_names_what_is():
