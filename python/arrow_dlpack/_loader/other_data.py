@@ -78,17 +78,8 @@ class Comparison:
             return
         order = ["order"] if self.is_ordered else []
         drawn = ["node", "drawn"] if self.is_begun else []
-        for name in (
-            "columns",
-            *order,
-            "filter",
-            "rows",
-            "keys",
-            "codes",
-            *drawn,
-            "files",
-            *_KINDS,
-        ):
+        names = ["columns", *order, "filter", "rows", "keys", "codes", *drawn, "files", *_KINDS]
+        for name in names:
             if name not in saved or name not in ours:
                 continue
             one, other = (_comparable(name, told[name], self.is_physical) for told in (saved, ours))
