@@ -992,3 +992,26 @@ def test_other_options_of_a_format_are_other_data(tmp_path):
     state = state_of(read(timestamp_parsers=["%d/%m/%Y"]), **days)
     with pytest.raises(ValueError, match="the first rows had other values"):
         rest_of(read(timestamp_parsers=["%m/%d/%Y"]), state, **days)
+
+
+@pytest.mark.parametrize("of", ["dataset", "paths"])
+def test_a_state_is_not_of_a_file_that_was_replaced_before_its_footer_was_read(of, tmp_path):
+    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+
+    def put(path, rows):
+        pq.write_table(pa.table({"x": rows}), tmp_path / "new")
+        (tmp_path / "new").replace(path)
+
+    def loader():
+        return Loader(ds.dataset(paths) if of == "dataset" else paths, batch_size=5)
+
+    put(paths[0], range(10))
+    put(paths[1], range(100, 110))
+    first = loader()
+    epoch = iter(first)
+    put(paths[1], range(200, 205))
+    next(epoch)
+    other = loader()
+    other.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    with pytest.raises(ValueError, match="the state is of other data"):
+        next(iter(other))

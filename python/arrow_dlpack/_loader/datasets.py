@@ -15,7 +15,17 @@ from .. import _core
 from .._arrow_types import extensions_of, has_matrices
 from . import filters as _filters
 from . import finite as _finite
-from .identity import compared, digest_of_head, of_files, of_filter, of_rows, of_types, stamps_of
+from .identity import (
+    REPLACED,
+    are_replaced,
+    compared,
+    digest_of_head,
+    of_files,
+    of_filter,
+    of_rows,
+    of_types,
+    stamps_of,
+)
 from .known import is_local_system, is_of_pyarrow, local_path
 from .parallel import side_by_side
 from .paths import (
@@ -323,7 +333,16 @@ class Dataset(Source):
         return Made(rest.schema, chain([] if pool is None else reader_of(pool), rest))
 
     def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
-        return partial(self._told_of, query, self._stamped | self._begun(self._listed()))
+        begun = self._stamped | self._begun(self._listed())
+        has_footers = self._fragments is not None
+
+        def identity() -> dict[str, Any]:
+            told = self._told_of(query, begun)
+            # Footers with which the epoch did not begin may be those of other files.
+            is_other = not has_footers and are_replaced(self._stamped)
+            return told | {"files": REPLACED} if is_other else told
+
+        return identity
 
     def _told_of(self, query: Query, begun: Mapping[str, Any]) -> dict[str, Any]:
         parts = self._parts()
