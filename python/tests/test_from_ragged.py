@@ -170,7 +170,9 @@ def test_rows_that_are_all_null_have_the_type_that_was_given():
     for wish in {}, {"type": pa.int64()}:
         with pytest.raises(ValueError, match=r"pyarrow\.array\(x, type\) makes a column of it"):
             from_ragged([None, None], **wish)
-    with pytest.raises(TypeError, match=r'column "x": .*pyarrow\.array\(x\) makes Arrow data'):
+    with pytest.raises(
+        TypeError, match=r'column "x": .*pyarrow\.array\(x\) makes an array of values'
+    ):
         record_batch({"x": [None, None]})
 
 
