@@ -99,8 +99,7 @@ pub(in crate::python) fn of_dtype(object: &Bound<'_, PyAny>, x: &str) -> Found {
 /// How to convert an array of Python's objects.
 fn of_array_of_objects(object: &Bound<'_, PyAny>, x: &str) -> Found {
     let items = listed(&object.call_method0("tolist")?)?.unwrap_or_default();
-    let first = items.first().map_or(Ok(false), is_of_axes)?;
-    if first {
+    if items.first().map_or(Ok(false), is_of_axes)? {
         return Ok(Some(WayOut::array(format!("from_ragged(list({x}))"), "an array of lists")));
     }
     Ok(Some(of_values(&items, x)?.unwrap_or_else(|| OF_OBJECTS.into())))

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyRange, PySet, PyString};
 
 use super::arrays::of_dtype;
-use super::kinds::{is_a_table, is_null, is_of_axes, is_path, is_text, listed};
+use super::kinds::{all, is_a_table, is_null, is_of_axes, is_path, is_text, listed};
 use super::values::{
     are_large, is_stacked, is_tensor, makes_arrow, makes_arrow_of_each, of_several, of_values,
 };
@@ -83,16 +83,12 @@ pub(super) fn of_columns(object: &Bound<'_, PyAny>) -> Found {
 
 /// Whether it is what a frame's `to_dict` makes: a dict of each column, by the same numbers of rows.
 fn is_of_a_frame(dict: &Bound<'_, PyDict>) -> PyResult<bool> {
-    let columns: Vec<_> =
+    let columns: Option<Vec<_>> =
         dict.values().iter().map(|value| value.cast_into::<PyDict>().ok()).collect();
-    let Some(Some(first)) = columns.first() else { return Ok(false) };
+    let columns = columns.unwrap_or_default();
+    let Some(first) = columns.first() else { return Ok(false) };
     let keys = first.keys();
-    let mut is_of_a_frame = !keys.is_empty() && !has_names(first);
-    for column in &columns {
-        let Some(column) = column else { return Ok(false) };
-        is_of_a_frame = is_of_a_frame && column.keys().eq(&keys)?;
-    }
-    Ok(is_of_a_frame)
+    Ok(!keys.is_empty() && !has_names(first) && all(&columns, |column| column.keys().eq(&keys))?)
 }
 
 /// How to make a table of a dict of which these values, and so all, are those of one row.
@@ -178,13 +174,12 @@ pub(in crate::python) fn of_dicts(rows: &[Bound<'_, PyAny>]) -> PyResult<String>
     }
     let lists = "pyarrow.table(pyarrow.array([{name: value.tolist() if hasattr(value, \"tolist\") else value for name, \
                  value in row.items()} for row in x]))";
-    let mut are_samples = true;
     let names = PySet::empty(rows[0].py())?;
     dicts.iter().try_for_each(|row| row.keys().iter().try_for_each(|name| names.add(name)))?;
-    for name in names.iter() {
+    let are_samples = all(names.iter(), |name| {
         let column: Vec<_> = dicts.iter().filter_map(|row| row.get_item(&name).ok()?).collect();
-        are_samples = are_samples && column.len() == rows.len() && is_stacked(&column)?;
-    }
+        Ok(column.len() == rows.len() && is_stacked(&column)?)
+    })?;
     let has_columns = dicts.iter().all(|row| has_columns(row).unwrap_or(false));
     let batches = if has_columns { ", of batches list(map(record_batch, x)) tables" } else { "" };
     Ok(match are_samples {

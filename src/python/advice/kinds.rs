@@ -106,6 +106,15 @@ pub(super) fn items_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'p
     object.try_iter()?.take(len).collect()
 }
 
+/// Whether a question that may fail has the answer yes for each of several, up to the first that has another one.
+pub(super) fn all<T>(
+    several: impl IntoIterator<Item = T>,
+    is_one: impl FnMut(T) -> PyResult<bool>,
+) -> PyResult<bool> {
+    let mut answers = several.into_iter().map(is_one);
+    answers.find(|answer| !matches!(answer, Ok(true))).unwrap_or(Ok(true))
+}
+
 pub(super) fn is_text(item: &Bound<'_, PyAny>) -> bool {
     item.is_instance_of::<PyString>() || item.is_instance_of::<PyBytes>()
 }

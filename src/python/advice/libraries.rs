@@ -2,6 +2,8 @@
 
 use pyo3::prelude::*;
 
+use super::kinds::all;
+
 /// Classes of libraries close to Arrow, recognised by attributes that only they have. The first match counts.
 const LIBRARIES: &[(&[&str], &str)] = &[
     (
@@ -73,8 +75,7 @@ const LIBRARIES: &[(&[&str], &str)] = &[
 
 pub(super) fn of_library(object: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
     for (methods, way_out) in LIBRARIES {
-        let mut has = methods.iter().map(|&method| object.hasattr(method));
-        if has.try_fold(true, |all, has| has.map(|has| all && has))? {
+        if all(*methods, |method| object.hasattr(*method))? {
             return Ok(Some(way_out));
         }
     }

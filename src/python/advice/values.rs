@@ -5,8 +5,8 @@ use pyo3::types::{IntoPyDict, PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList,
 use pyo3::{intern, prelude::*};
 
 use super::kinds::{
-    is_masked, is_nan, is_null, is_null_of_pandas, is_number, is_of_a_class, is_of_axes, is_text,
-    kind_of_elements, kind_of_times, listed,
+    all, is_masked, is_nan, is_null, is_null_of_pandas, is_number, is_of_a_class, is_of_axes,
+    is_text, kind_of_elements, kind_of_times, listed,
 };
 use super::way_out::WayOut;
 use crate::python::objects::_check_objects;
@@ -238,11 +238,7 @@ fn of_rows_of_columns(items: &[Bound<'_, PyAny>]) -> PyResult<Option<&'static st
         columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
     }
     if columns.iter().flatten().any(|value| is_of_axes(value).unwrap_or(false)) {
-        let mut are_stacked = true;
-        for column in &columns {
-            are_stacked = are_stacked && is_stacked(column)?;
-        }
-        return Ok(are_stacked.then_some(
+        return Ok(all(&columns, |column| is_stacked(column))?.then_some(
             "record_batch({str(at): numpy.stack(column) for at, column in enumerate(zip(*x, strict=True))})",
         ));
     }
@@ -257,11 +253,7 @@ fn of_rows_of_columns(items: &[Bound<'_, PyAny>]) -> PyResult<Option<&'static st
              enumerate(zip(*x, strict=True))})",
         ),
     ] {
-        let mut makes_all = true;
-        for column in &columns {
-            makes_all = makes_all && makes_arrow(column, is_of_pandas)?;
-        }
-        if makes_all {
+        if all(&columns, |column| makes_arrow(column, is_of_pandas))? {
             return Ok(Some(made));
         }
     }
